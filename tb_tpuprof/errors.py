@@ -1,0 +1,121 @@
+"""The exception tree: what went wrong, where, and what the user can do about it.
+
+    ProfilerError ─┬─ TraceFormatError   a file is damaged or is no profile      422   3
+                   ├─ RunNotFound        no such run below the logdir            404   4
+                   ├─ HostNotFound       the run has no such host                404   4
+                   ├─ ToolNotFound       no tool of that name                    404   4
+                   ├─ EventNotFound      no event or track of that id            404   4
+                   ├─ ToolUnavailable    the run lacks what the tool needs       409   5
+                   ├─ BadParameter       a parameter's value is not allowed      400   2
+                   └─ StorageError       a file or folder cannot be reached      404   4
+
+The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact is known and
+translated once in `serve/respond.py` and once in `cli/`.
+"""
+
+from __future__ import annotations
+
+
+class ProfilerError(Exception):
+    """Base of all expected failures: `kind` is stable for programs, `message` and `remedy` are for people."""
+
+    kind = "profiler_error"
+    http_status = 500
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class TraceFormatError(ProfilerError):
+    """A trace file that cannot be decoded; `offset` is the byte at which reading failed, or -1."""
+
+    kind = "trace_format"
+    http_status = 422
+    exit_code = 3
+
+    def __init__(self, path: str, offset: int, what: str, remedy: str = "") -> None:
+        where = f" at byte {offset}" if offset >= 0 else ""
+        super().__init__(
+            f"{path}: {what}{where}.",
+            remedy or "Capture the profile again, or copy the file again if it was cut off in transfer.",
+        )
+        self.path = path
+        self.offset = offset
+        self.what = what
+
+
+class RunNotFound(ProfilerError):
+    """The run that was asked for does not exist (any more)."""
+
+    kind = "run_not_found"
+    http_status = 404
+    exit_code = 4
+
+    def __init__(self, run: str, why: str = "") -> None:
+        super().__init__(f"There is no run {run!r}{': ' + why if why else ''}.", "Choose a run from the list.")
+
+
+class HostNotFound(ProfilerError):
+    """The run has no trace of that host."""
+
+    kind = "host_not_found"
+    http_status = 404
+    exit_code = 4
+
+    def __init__(self, host: str, hosts: list[str]) -> None:
+        some = ", ".join(hosts[:8]) + (" …" if len(hosts) > 8 else "")
+        super().__init__(f"The run has no host {host!r}.", f"Its hosts are: {some}." if hosts else "The run has no hosts.")
+
+
+class ToolNotFound(ProfilerError):
+    """No tool has that name."""
+
+    kind = "tool_not_found"
+    http_status = 404
+    exit_code = 4
+
+    def __init__(self, tool: str, tools: list[str]) -> None:
+        super().__init__(f"There is no tool {tool!r}.", f"The tools are: {', '.join(tools)}.")
+
+
+class EventNotFound(ProfilerError):
+    """No event, track or other part of a trace has that id."""
+
+    kind = "event_not_found"
+    http_status = 404
+    exit_code = 4
+
+
+class ToolUnavailable(ProfilerError):
+    """The run lacks what the tool needs."""
+
+    kind = "tool_unavailable"
+    http_status = 409
+    exit_code = 5
+
+    def __init__(self, tool: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{tool} has nothing to show: {reason}", remedy)
+        self.tool = tool
+        self.reason = reason
+
+
+class BadParameter(ProfilerError):
+    """A parameter whose value is not allowed; `allowed` says what is."""
+
+    kind = "bad_parameter"
+    http_status = 400
+    exit_code = 2
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        super().__init__(f"The parameter {name} cannot be {str(value)[:80]!r}.", f"Allowed: {allowed}.")
+
+
+class StorageError(ProfilerError):
+    """A file or folder that cannot be reached or read."""
+
+    kind = "storage"
+    http_status = 404
+    exit_code = 4

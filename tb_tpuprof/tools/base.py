@@ -1,0 +1,151 @@
+"""What a tool is, what it is asked and what it answers: Tool, Param, Payload. The same Payload feeds HTTP, CLI and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tb_tpuprof.session import Session
+
+Unit = Literal["ps", "bytes", "fraction", "flops_per_s", "bytes_per_s", "flops_per_byte", "count", "id", ""]
+ParamValue = bool | int | float | str
+Params = Mapping[str, ParamValue]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table. Text is interned: `values` are codes into `strings`, -1 unknown; else `strings` is None.
+
+    Numbers that are unknown are NaN; booleans are a bool array. `delta` marks a sorted column worth sending as differences.
+    """
+
+    name: str
+    title: str
+    values: npt.NDArray[np.generic]
+    unit: Unit = ""
+    strings: Sequence[str] | None = None
+    description: str = ""
+    delta: bool = False
+
+    @property
+    def kind(self) -> str:
+        """`text`, `bool` or `number`."""
+        if self.strings is not None:
+            return "text"
+        return "bool" if self.values.dtype.kind == "b" else "number"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length under a title."""
+
+    title: str
+    columns: tuple[Column, ...]
+    note: str = ""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0].values) if self.columns else 0
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One number with its unit and name; None is unknown and `note` says why, or adds a second figure in words."""
+
+    value: float | int | bool | None
+    unit: Unit
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next, and the tool (with its parameters) that shows it; an empty tool is plain advice."""
+
+    text: str
+    tool: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour."""
+
+    level: Literal["good", "warn", "bad", "unknown"]
+    text: str
+    category: str = ""
+    details: tuple[str, ...] = ()
+    next: tuple[NextStep, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """Something about the trace itself that the reader must know to trust the numbers."""
+
+    severity: Literal["info", "warning", "error"]
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """All that a tool has to say of a run."""
+
+    tool: str
+    run: str
+    hosts: tuple[str, ...]
+    tables: Mapping[str, Table]
+    scalars: Mapping[str, Scalar] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a tool. `default` None means that it may be left out and has no value then."""
+
+    name: str
+    title: str
+    kind: Literal["bool", "int", "float", "text", "choice"]
+    default: ParamValue | None
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float = 0
+    maximum: float = 2.0**53
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a tool has something to show for a run; if not, why, and what to do."""
+
+    reason: str = ""
+    remedy: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A page of the profiler. `view(session, hosts, params)` makes the payload from validated arguments."""
+
+    name: str
+    title: str
+    group: str
+    summary: str
+    view: Callable[[Session, tuple[str, ...], Params], Payload]
+    available: Callable[[Session], Availability] = lambda _session: Availability()
+    params: tuple[Param, ...] = ()
+    hosts: Literal["one", "many"] = "many"
+
+    def run(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object]) -> Payload:
+        """Validate hosts and parameters, then make the payload. Raises BadParameter, HostNotFound, ToolUnavailable, TraceFormatError."""
+        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
+
+        return self.view(session, validate_hosts(self, session, hosts), validate_params(self.params, params))

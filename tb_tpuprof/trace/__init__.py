@@ -1,0 +1,1 @@
+"""The columnar trace of one host: tables of planes, lines, events and stats."""

@@ -1,0 +1,68 @@
+"""The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md` tells the same in prose.
+
+Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line, start, -duration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ColumnSpec:
+    """One column: `dtype` as NumPy spells it."""
+
+    name: str
+    dtype: str
+    unit: str
+    meaning: str
+
+
+PLANES = (
+    ColumnSpec("id", "int64", "id", "the plane's id in the file; need not be unique"),
+    ColumnSpec("name", "int32", "string", "name, such as /host:CPU or /device:TPU:0"),
+)
+LINES = (
+    ColumnSpec("plane", "int32", "plane", "the plane it belongs to"),
+    ColumnSpec("id", "int64", "id", "the line's id in the file; unique within the plane"),
+    ColumnSpec("display_id", "int64", "id", "order on the screen, 0 if none"),
+    ColumnSpec("name", "int32", "string", "display name, else name"),
+    ColumnSpec("first_event", "int64", "event", "first event of the line"),
+    ColumnSpec("n_events", "int64", "count", "number of its events"),
+)
+EVENTS = (
+    ColumnSpec("start_ps", "int64", "ps", "start since the trace's start"),
+    ColumnSpec("duration_ps", "int64", "ps", "duration, never negative"),
+    ColumnSpec("metadata", "int32", "metadata", "what happened: a row of `metadata`"),
+    ColumnSpec("position", "uint64", "byte", "where the file holds the event's stats (its length prefix), 0 if it has none"),
+)
+METADATA = (
+    ColumnSpec("plane", "int32", "plane", "the plane whose events it describes"),
+    ColumnSpec("id", "int64", "id", "id in the file, unique within the plane"),
+    ColumnSpec("name", "int32", "string", "full name"),
+    ColumnSpec("display_name", "int32", "string", "short name, -1 if none"),
+)
+AGGREGATES = (
+    ColumnSpec("line", "int32", "line", "the line it is counted on"),
+    ColumnSpec("metadata", "int32", "metadata", "what happened"),
+    ColumnSpec("n_occurrences", "int64", "count", "how often"),
+    ColumnSpec("duration_ps", "int64", "ps", "duration of all occurrences"),
+)
+STATS = (
+    ColumnSpec("owner", "int32", "row", "the event, metadata row or plane that has the stat"),
+    ColumnSpec("key", "int32", "string", "name of the stat"),
+    ColumnSpec("kind", "uint8", "kind", "2 double, 3 uint64, 4 int64, 5 text, 6 bytes"),
+    ColumnSpec("value", "int64", "", "the number (bits of it for double and uint64), the text's string, the position of the bytes"),
+    ColumnSpec("size", "int32", "bytes", "length of bytes, else 0"),
+)
+
+DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
+
+# Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an event is looked at.
+HOT_STATS = (
+    "_r", "step_num", "iter_num", "id", "graph_type", "parent_id", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id",
+    "is_eager", "is_func", "step_name", "tf_op", "hlo_op", "hlo_module", "program_id", "process_id", "_ipl_stage_id",
+    "_ipl_stage_name", "_ipl_stage_cat", "kernel_details", "memcpy_details", "shape", "tf_function_call", "tracing_count",
+    "device_offset_ps", "device_duration_ps", "run_id", "queue_id", "device_ordinal", "core_type", "all_reduce_unique_id",
+    "dma_stall_duration_ps", "flops", "model_flops", "bytes_accessed", "step_idle_time_ps", "flow", "Time Scale Multiplier",
+)  # fmt: skip

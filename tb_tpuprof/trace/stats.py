@@ -1,0 +1,89 @@
+"""Stats (the key-value pairs of events, metadata and planes) as sparse columns: which rows have a key, and with what value."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.trace.schema import BYTES, DOUBLE, TEXT
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import Table
+
+
+class Sparse(NamedTuple):
+    """Rows that have a stat (ascending) and its value for each."""
+
+    owner: npt.NDArray[np.int32]
+    value: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+class StatTable:
+    """A table of STATS, asked by key. A stat that a row has twice keeps both entries, in the file's order."""
+
+    def __init__(self, table: Table, strings: Strings) -> None:
+        self.table = table
+        self.strings = strings
+        self._rows: dict[str, npt.NDArray[np.intp]] = {}
+
+    def rows(self, key: str) -> npt.NDArray[np.intp]:
+        """Rows of the table that hold the key."""
+        found = self._rows.get(key)
+        if found is None:
+            found = self._rows[key] = np.flatnonzero(self.table["key"] == self.strings.find(key))
+        return found
+
+    def has(self, key: str) -> bool:
+        """Whether any row has the stat."""
+        return len(self.rows(key)) > 0
+
+    def ints(self, key: str) -> Sparse:
+        """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
+        owner, kind, value = self._take(key)
+        is_double = kind == DOUBLE
+        if is_double.any():
+            value = value.copy()
+            with np.errstate(invalid="ignore"):
+                value[is_double] = np.nan_to_num(value[is_double].view(np.float64)).clip(-(2.0**62), 2.0**62).astype(np.int64)
+        numeric = kind < TEXT
+        return Sparse(owner[numeric], value[numeric])
+
+    def floats(self, key: str) -> Sparse:
+        """Numbers as float64; texts and bytes are left out."""
+        owner, kind, value = self._take(key)
+        numeric = kind < TEXT
+        owner, kind, value = owner[numeric], kind[numeric], value[numeric]
+        result = np.where(kind == DOUBLE, value.view(np.float64), value.astype(np.float64))
+        return Sparse(owner, result)
+
+    def texts(self, key: str) -> Sparse:
+        """String ids of text values; numbers and bytes are left out."""
+        owner, kind, value = self._take(key)
+        is_text = kind == TEXT
+        return Sparse(owner[is_text], value[is_text])
+
+    def spans(self, key: str) -> list[tuple[int, int, int]]:
+        """(owner, position in the file, size) of bytes values."""
+        rows = self.rows(key)
+        rows = rows[self.table["kind"][rows] == BYTES]
+        columns = (self.table[name][rows].tolist() for name in ("owner", "value", "size"))
+        return list(zip(*columns, strict=True))
+
+    def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:
+        """One int64 per owner, `missing` where it has none; the first of several counts."""
+        result = np.full(n_rows, missing, np.int64)
+        sparse = self.ints(key)
+        result[sparse.owner[::-1]] = sparse.value[::-1]
+        return result
+
+    def dense_texts(self, key: str, n_rows: int) -> npt.NDArray[np.int32]:
+        """One string id per owner, -1 where it has none; the first of several counts."""
+        result = np.full(n_rows, -1, np.int32)
+        sparse = self.texts(key)
+        result[sparse.owner[::-1]] = sparse.value[::-1]
+        return result
+
+    def _take(self, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        rows = self.rows(key)
+        return self.table["owner"][rows], self.table["kind"][rows], self.table["value"][rows]

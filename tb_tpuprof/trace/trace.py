@@ -1,0 +1,96 @@
+"""The frozen trace of one host: tables, strings, and a way back into the file for what was left undecoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import Table
+
+
+class ByteSource(Protocol):
+    """The bytes of the trace's file, for what is decoded on demand."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """`size` bytes from `position`. Raises StorageError where the file is gone or has changed."""
+        ...
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """What is known of a trace as a whole. `start_ns` is the file's clock at the trace's time 0."""
+
+    host: str
+    path: str
+    size_bytes: int
+    start_ns: int
+    hostnames: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    n_damaged: int = 0
+    damage: str = ""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, the other two all stats."""
+
+    info: TraceInfo
+    strings: Strings
+    planes: Table
+    lines: Table
+    events: Table
+    metadata: Table
+    aggregates: Table
+    event_stats: StatTable
+    metadata_stats: StatTable
+    plane_stats: StatTable
+    source: ByteSource
+
+    @property
+    def n_events(self) -> int:
+        """Events with a place in time."""
+        return self.events.n_rows
+
+    @cached_property
+    def event_line(self) -> npt.NDArray[np.int32]:
+        """The line of each event."""
+        return np.repeat(np.arange(len(self.lines), dtype=np.int32), self.lines["n_events"])
+
+    @cached_property
+    def line_offsets(self) -> npt.NDArray[np.int64]:
+        """Events of line i are line_offsets[i] … line_offsets[i + 1]; one longer than `lines`."""
+        return np.append(self.lines["first_event"], self.n_events).astype(np.int64)
+
+    @cached_property
+    def duration_ps(self) -> int:
+        """From the trace's start to the last event's end."""
+        if not self.n_events:
+            return 0
+        return max(0, int((self.events["start_ps"] + self.events["duration_ps"]).max()))
+
+    @cached_property
+    def plane_names(self) -> list[str]:
+        """Name of each plane."""
+        return [self.strings.get(i) for i in self.planes["name"].tolist()]
+
+    @cached_property
+    def line_names(self) -> list[str]:
+        """Name of each line."""
+        return [self.strings.get(i) for i in self.lines["name"].tolist()]
+
+    @cached_property
+    def event_names(self) -> npt.NDArray[np.int32]:
+        """For each row of `metadata`, the string that its events are called by: the display name, else the name."""
+        display = self.metadata["display_name"]
+        return np.where(display >= 0, display, self.metadata["name"]).astype(np.int32)
+
+    def lines_of(self, planes: list[int]) -> npt.NDArray[np.intp]:
+        """Rows of `lines` that belong to the given planes."""
+        return np.flatnonzero(np.isin(self.lines["plane"], planes))

@@ -1,0 +1,66 @@
+"""Units and how numbers are told to people: three significant digits, scaled, the unit always shown."""
+
+from __future__ import annotations
+
+import math
+
+PS_PER_NS = 1_000
+PS_PER_US = 1_000_000
+PS_PER_MS = 1_000_000_000
+PS_PER_S = 1_000_000_000_000
+
+_TIMES = ((PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns"), (1, "ps"))
+_BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 0.012345 → 0.0123."""
+    if value == 0:
+        return "0"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    if digits <= 0:
+        return f"{value:,.0f}"
+    text = f"{round(value, digits):,.{digits}f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def format_time(value_ps: float) -> str:
+    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms."""
+    return _scaled(value_ps, _TIMES, " ")
+
+
+def format_bytes(value: float) -> str:
+    """Bytes with a binary prefix: 3_328_599_654 → 3.1 GiB."""
+    return _scaled(value, _BINARY, " ")
+
+
+def format_fraction(value: float) -> str:
+    """A fraction 0–1 as percent: 0.62 → 62 %."""
+    return f"{three_digits(value * 100)} %"
+
+
+def format_value(value: float | int | bool | None, unit: str) -> str:
+    """A number of any payload unit as text; an em dash for what is unknown."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "ps":
+        return format_time(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    if unit == "fraction":
+        return format_fraction(value)
+    if unit in ("flops_per_s", "bytes_per_s", "flops_per_byte"):
+        word = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "flops_per_byte": "FLOP/B"}[unit]
+        return _scaled(value, _DECIMAL, " ") + word if unit != "flops_per_byte" else f"{three_digits(value)} {word}"
+    return f"{value:,}" if isinstance(value, int) else three_digits(value)
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...], gap: str) -> str:
+    size = abs(value)
+    for factor, name in steps:
+        if size >= factor:
+            return f"{three_digits(value / factor)}{gap}{name}"
+    return f"{three_digits(value)}{gap}{steps[-1][1]}"

@@ -1,0 +1,64 @@
+/** Lint rules, and the layers: base <- api, canvas, widgets <- state <- tools <- app. A tool never imports another tool. */
+import js from '@eslint/js';
+import { readdirSync } from 'node:fs';
+import tseslint from 'typescript-eslint';
+
+const MAY_IMPORT = {
+  base: [],
+  api: ['base'],
+  canvas: ['base'],
+  widgets: ['base'],
+  state: ['base', 'api'],
+};
+const LAYERS = ['base', 'api', 'canvas', 'widgets', 'state', 'tools'];
+
+function forbid(files, groups, message, extra = {}) {
+  return { files, rules: { 'no-restricted-imports': ['error', { patterns: [{ group: groups, message }] }] }, ...extra };
+}
+
+const layerRules = Object.entries(MAY_IMPORT).map(([layer, allowed]) => {
+  const forbidden = LAYERS.filter((other) => other !== layer && !allowed.includes(other));
+  const groups = forbidden.flatMap((other) => [`../${other}/*`, `../${other}`, `../../${other}/**`, `**/src/${other}/**`]);
+  return forbid([`src/${layer}/**/*.{ts,tsx}`], [...groups, '../app', '../app/*', '../index'], `${layer} may import only: ${allowed.join(', ') || 'nothing'}`);
+});
+
+const toolNames = readdirSync(new URL('./src/tools/', import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name);
+const toolRules = toolNames.map((name) => {
+  const others = toolNames.filter((other) => other !== name);
+  return forbid(
+    [`src/tools/${name}/**/*.{ts,tsx}`],
+    [...others.map((other) => `../${other}/**`), ...others.map((other) => `../${other}`), '../../app', '../../app/*', '../../index'],
+    'a tool imports neither another tool nor the app',
+  );
+});
+
+export default tseslint.config(
+  { ignores: ['node_modules/', 'coverage/', 'dev/shots/'] },
+  js.configs.recommended,
+  ...tseslint.configs.recommended,
+  {
+    files: ['**/*.{ts,tsx}'],
+    rules: {
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      'max-lines': ['error', { max: 450 }],
+      'max-lines-per-function': ['warn', { max: 60, skipBlankLines: true, skipComments: true }],
+      'max-params': ['error', { max: 7 }],
+      'no-eval': 'error',
+      'no-restricted-properties': [
+        'error',
+        { property: 'innerHTML', message: 'never make HTML from data' },
+        { property: 'outerHTML', message: 'never make HTML from data' },
+        { property: 'dangerouslySetInnerHTML', message: 'never make HTML from data' },
+      ],
+      'no-restricted-syntax': ['error', { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: 'never make HTML from data' }],
+      eqeqeq: 'error',
+    },
+  },
+  { files: ['**/*.test.{ts,tsx}'], rules: { 'max-lines-per-function': 'off' } },
+  { files: ['**/*.mjs', '**/*.js'], languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly', Buffer: 'readonly', setTimeout: 'readonly' } } },
+  ...layerRules,
+  ...toolRules,
+);

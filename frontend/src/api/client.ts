@@ -1,0 +1,119 @@
+/** Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers remembered by URL. */
+import { COLUMNS_TYPE, decodeColumns } from './columns';
+import type { ErrorAnswer, Payload, RunsAnswer, ToolsAnswer } from './types';
+
+export type ToolParams = Readonly<Record<string, string>>;
+
+/** What went wrong and what to do about it; `status` 0: no answer came. */
+export class ApiError extends Error {
+  constructor(
+    readonly kind: string,
+    message: string,
+    readonly remedy: string,
+    readonly status: number,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+export interface DataQuery {
+  tool: string;
+  run: string;
+  /** Empty: the server's default (all hosts, or the first). */
+  hosts: readonly string[];
+  params: ToolParams;
+}
+
+const CACHE_ENTRIES = 40;
+const cache = new Map<string, unknown>();
+
+let prefix: URL | null = null;
+
+/** The plugin's prefix, given once by the entry module: works under any plugin name and path prefix. */
+export function setApiBase(url: URL): void {
+  prefix = url;
+}
+
+function apiUrl(path: string, query: Record<string, string> = {}): string {
+  if (!prefix) throw new Error('setApiBase was not called');
+  const url = new URL(path, prefix);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url.toString();
+}
+
+export function dataUrl(query: DataQuery, format?: { format: 'json' | 'columns' | 'csv'; table?: string }): string {
+  const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
+  return apiUrl(`data/${encodeURIComponent(query.tool)}`, { ...query.params, run: query.run, ...hosts, ...format });
+}
+
+async function failure(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '');
+  try {
+    const { error } = JSON.parse(text) as Partial<ErrorAnswer>;
+    if (error) return new ApiError(error.kind, error.message, error.remedy, response.status);
+  } catch {
+    // Not ours: a proxy or TensorBoard itself answered.
+  }
+  return new ApiError('http', `The server answered ${response.status} ${response.statusText}`.trim(), 'Reload; the log of TensorBoard may say more.', response.status);
+}
+
+async function request(url: string, signal?: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, signal ? { signal } : {});
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError('network', 'The server does not answer.', 'Is TensorBoard still running? Start it again, then retry.', 0);
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+function remember(url: string, answer: unknown): void {
+  cache.delete(url);
+  cache.set(url, answer);
+  const oldest = cache.keys().next();
+  if (cache.size > CACHE_ENTRIES && !oldest.done) cache.delete(oldest.value);
+}
+
+/** What is remembered of a URL, at once. */
+export function cached<T>(url: string): T | undefined {
+  return cache.get(url) as T | undefined;
+}
+
+export function forgetAnswers(): void {
+  cache.clear();
+}
+
+async function read(response: Response): Promise<unknown> {
+  try {
+    const isBinary = response.headers.get('Content-Type')?.startsWith(COLUMNS_TYPE);
+    return isBinary ? decodeColumns(await response.arrayBuffer()) : await response.json();
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError('bad_answer', 'The server sent an answer that cannot be read.', 'Reload the page; if it stays, please report it.', response.status);
+  }
+}
+
+async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
+  const known = cached<T>(url);
+  if (known !== undefined) return known;
+  const answer = (await read(await request(url, signal))) as T;
+  remember(url, answer);
+  return answer;
+}
+
+/** Always asked anew: runs come and go. */
+export async function fetchRuns(signal?: AbortSignal): Promise<RunsAnswer> {
+  return (await read(await request(apiUrl('runs'), signal))) as RunsAnswer;
+}
+
+export function fetchTools(run: string, signal?: AbortSignal): Promise<ToolsAnswer> {
+  return get<ToolsAnswer>(apiUrl('tools', { run }), signal);
+}
+
+/** The payload of a tool; `columns` for large ones. */
+export function fetchPayload(query: DataQuery, format: 'json' | 'columns' = 'json', signal?: AbortSignal): Promise<Payload> {
+  return get<Payload>(dataUrl(query, format === 'columns' ? { format } : undefined), signal);
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { decodeColumns } from './columns';
+import { cellAt, findColumn, numberAt, rowOf } from './table';
+import type { NumberColumn, Table } from './types';
+
+interface Part {
+  column: Record<string, unknown>;
+  dtype: string;
+  bytes: ArrayBuffer;
+  length: number;
+  delta?: boolean;
+}
+
+function encode(parts: Part[], nRows: number): ArrayBuffer {
+  let offset = 0;
+  const columns = parts.map(({ column, dtype, bytes, length, delta = false }) => {
+    const buffer = { dtype, offset, length, delta };
+    offset += Math.ceil(bytes.byteLength / 8) * 8;
+    return { ...column, buffer };
+  });
+  const payload = { tool: 't', run: 'r', hosts: ['h'], verdict: null, scalars: {}, diagnostics: [], tables: { rows: { title: 'Rows – ✓', note: '', columns, n_rows: nRows } } };
+  const head = new TextEncoder().encode(JSON.stringify(payload));
+  const padded = Math.ceil(head.length / 8) * 8;
+  const body = new Uint8Array(8 + padded + offset).fill(32, 8, 8 + padded);
+  body.set(new TextEncoder().encode('TPC1'));
+  new DataView(body.buffer).setUint32(4, padded, true);
+  body.set(head, 8);
+  let at = 8 + padded;
+  for (const { bytes } of parts) {
+    body.set(new Uint8Array(bytes), at);
+    at += Math.ceil(bytes.byteLength / 8) * 8;
+  }
+  return body.buffer;
+}
+
+const sample = (): ArrayBuffer =>
+  encode(
+    [
+      { column: { name: 'name', title: 'Name', unit: '', kind: 'text', strings: ['a', 'b'] }, dtype: 'i1', bytes: new Int8Array([1, -1, 0]).buffer, length: 3 },
+      { column: { name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' }, dtype: 'u2', bytes: new Uint16Array([10, 5, 60000]).buffer, length: 3, delta: true },
+      { column: { name: 'share', title: 'Share', unit: 'fraction', kind: 'number' }, dtype: 'f8', bytes: new Float64Array([0.5, Number.NaN, 1]).buffer, length: 3 },
+      { column: { name: 'eager', title: 'Eager', unit: '', kind: 'bool' }, dtype: 'u1', bytes: new Uint8Array([1, 0, 1]).buffer, length: 3 },
+    ],
+    3,
+  );
+
+describe('decodeColumns', () => {
+  it('gives the same cells as JSON would', () => {
+    const table = decodeColumns(sample()).tables['rows'] as Table;
+    expect(table.title).toBe('Rows – ✓');
+    expect([0, 1, 2].map((row) => rowOf(table, row))).toEqual([
+      { name: 'b', start_ps: 10, share: 0.5, eager: true },
+      { name: null, start_ps: 15, share: null, eager: false },
+      { name: 'a', start_ps: 60015, share: 1, eager: true },
+    ]);
+  });
+
+  it('keeps typed arrays', () => {
+    const share = findColumn(decodeColumns(sample()).tables['rows'], 'share') as NumberColumn;
+    expect(share.values).toBeInstanceOf(Float64Array);
+    expect(numberAt(share, 1)).toBeNull();
+    expect(cellAt(share, 9)).toBeNull();
+  });
+
+  it.each([0, 4, 7, 12, 60])('refuses a body cut to %i bytes', (length) => {
+    expect(() => decodeColumns(sample().slice(0, length))).toThrow();
+  });
+
+  it('refuses a body whose last buffer is cut, another format, and an unknown type', () => {
+    const body = sample();
+    expect(() => decodeColumns(body.slice(0, body.byteLength - 8))).toThrow('beyond the end');
+    expect(() => decodeColumns(new TextEncoder().encode('{"tool": "x"}').buffer)).toThrow('not in the binary');
+    expect(() => decodeColumns(encode([{ column: { name: 'x', kind: 'number' }, dtype: 'i9', bytes: new ArrayBuffer(8), length: 1 }], 1))).toThrow('unknown column type');
+  });
+});

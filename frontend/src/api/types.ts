@@ -1,0 +1,136 @@
+/** The answers of the server, as docs/http_api.md describes them. Quantities end in their unit; unknown values are null. */
+
+export type Unit = 'ps' | 'bytes' | 'fraction' | 'flops_per_s' | 'bytes_per_s' | 'flops_per_byte' | 'count' | 'id' | '';
+
+export interface RunInfo {
+  run: string;
+  /** ISO 8601, UTC; null where neither the name nor the files tell. */
+  captured_at: string | null;
+  n_hosts: number;
+  size_bytes: number;
+  state: 'ok' | 'legacy' | 'empty';
+  message: string;
+}
+
+export interface RunsAnswer {
+  plugin: string;
+  version: string;
+  /** Newest first. */
+  runs: RunInfo[];
+}
+
+export interface HostInfo {
+  host: string;
+  size_bytes: number;
+}
+
+export interface ParamInfo {
+  name: string;
+  title: string;
+  kind: 'bool' | 'int' | 'float' | 'text' | 'choice';
+  default: boolean | number | string | null;
+  choices: string[];
+  help: string;
+}
+
+export interface ToolInfo {
+  name: string;
+  title: string;
+  group: string;
+  summary: string;
+  /** How many hosts the tool shows at a time. */
+  hosts: 'many' | 'one';
+  available: boolean;
+  reason: string;
+  remedy: string;
+  params: ParamInfo[];
+}
+
+export interface ToolsAnswer {
+  run: string;
+  state: RunInfo['state'];
+  message: string;
+  hosts: HostInfo[];
+  tools: ToolInfo[];
+}
+
+export type VerdictLevel = 'good' | 'warn' | 'bad' | 'unknown';
+
+export interface NextStep {
+  text: string;
+  /** The tool that shows it; empty: plain advice. */
+  tool: string;
+  params: Record<string, string>;
+}
+
+export interface Verdict {
+  level: VerdictLevel;
+  /** The colour of time it speaks of, or empty. */
+  category: string;
+  text: string;
+  details: string[];
+  next: NextStep[];
+}
+
+export interface Scalar {
+  value: number | boolean | null;
+  unit: Unit;
+  title: string;
+  note: string;
+}
+
+interface ColumnHead {
+  name: string;
+  title: string;
+  unit: Unit;
+  description?: string;
+}
+
+/** Numbers as JSON (null: unknown) or as a typed array (NaN: unknown); read them with `numberAt`. */
+export type Numbers = ArrayLike<number | null>;
+
+export interface TextColumn extends ColumnHead {
+  kind: 'text';
+  strings: string[];
+  /** One index into `strings` per row; -1: unknown. */
+  codes: ArrayLike<number>;
+}
+
+export interface NumberColumn extends ColumnHead {
+  kind: 'number';
+  values: Numbers;
+}
+
+export interface BoolColumn extends ColumnHead {
+  kind: 'bool';
+  values: ArrayLike<boolean | number | null>;
+}
+
+export type Column = TextColumn | NumberColumn | BoolColumn;
+
+export interface Table {
+  title: string;
+  note: string;
+  columns: Column[];
+  n_rows: number;
+}
+
+export interface Diagnostic {
+  severity: 'info' | 'warning' | 'error';
+  message: string;
+  remedy: string;
+}
+
+export interface Payload {
+  tool: string;
+  run: string;
+  hosts: string[];
+  verdict: Verdict | null;
+  scalars: Record<string, Scalar>;
+  tables: Record<string, Table>;
+  diagnostics: Diagnostic[];
+}
+
+export interface ErrorAnswer {
+  error: { kind: string; message: string; remedy: string };
+}

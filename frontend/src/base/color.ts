@@ -1,0 +1,68 @@
+/** Colours: the same category of time has the same one in every tool; names get a stable one of the palette. */
+
+/** Categories of time, as payloads name them, each with its token. */
+const CATEGORIES: Record<string, string> = {
+  compute: '--c-compute',
+  input: '--c-input',
+  output: '--c-output',
+  collective: '--c-collective',
+  d2d: '--c-d2d',
+  host: '--c-host',
+  compile: '--c-compile',
+  launch: '--c-launch',
+  idle: '--c-idle',
+  other: '--c-idle',
+};
+
+/** How many colours the palette for names has: tokens --q-0 … --q-9. */
+export const PALETTE_SIZE = 10;
+
+/** The token (a CSS variable's name) of a category of time; unknown ones are grey. */
+export function categoryToken(category: string): string {
+  return CATEGORIES[category] ?? '--c-idle';
+}
+
+export function isCategory(category: string): boolean {
+  return category in CATEGORIES;
+}
+
+/** The token of the n-th name of a list. */
+export function paletteToken(n: number): string {
+  return `--q-${n % PALETTE_SIZE}`;
+}
+
+/** A stable 32-bit number for a name (FNV-1a). */
+export function hashName(name: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}
+
+/** The value that a token has now, in the theme that is on. */
+export function tokenColor(token: string, root: Element = document.documentElement): string {
+  return getComputedStyle(root).getPropertyValue(token).trim();
+}
+
+/** "#rrggbb" or "#rgb" as [red, green, blue] of 0–1; anything else is grey. */
+export function rgbOf(hex: string): [number, number, number] {
+  const digits = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(hex.trim())?.[1];
+  if (!digits) return [0.5, 0.5, 0.5];
+  const full = digits.length === 3 ? [...digits].map((digit) => digit + digit).join('') : digits;
+  const value = Number.parseInt(full, 16);
+  return [((value >> 16) & 255) / 255, ((value >> 8) & 255) / 255, (value & 255) / 255];
+}
+
+function linear(channel: number): number {
+  return channel <= 0.04045 ? channel / 12.92 : ((channel + 0.055) / 1.055) ** 2.4;
+}
+
+/** Relative luminance of WCAG 2: 0 black, 1 white. */
+export function luminance([red, green, blue]: readonly [number, number, number]): number {
+  return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+}
+
+/** Contrast ratio of WCAG 2 between two colours, 1–21. */
+export function contrast(a: string, b: string): number {
+  const [light, dark] = [luminance(rgbOf(a)), luminance(rgbOf(b))].sort((x, y) => y - x) as [number, number];
+  return (light + 0.05) / (dark + 0.05);
+}

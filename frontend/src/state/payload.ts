@@ -1,0 +1,61 @@
+/** Loads the payload of a tool for what is chosen, keeps the last one on screen while a parameter changes, and can retry. */
+import { signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError, cached, dataUrl, fetchPayload, type DataQuery } from '../api/client';
+import type { Payload } from '../api/types';
+
+export interface Loaded<T> {
+  /** The answer; while a new one comes, the last one of the same run and tool. */
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+  retry(): void;
+}
+
+/** What the page shows now, for the export menu; null: nothing that could be exported. */
+export const shown = signal<{ query: DataQuery; payload: Payload } | null>(null);
+
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError('defect', error instanceof Error ? error.message : String(error), 'Reload the page; if it stays, please report it.', 0);
+}
+
+/** Runs `load` whenever `key` changes. `keepKey`: as long as it stays, the last answer is kept while the next one loads. */
+export function useLoaded<T>(key: string, keepKey: string, load: (signal: AbortSignal) => Promise<T>, initial?: T): Loaded<T> {
+  const [state, setState] = useState<{ key: string; keepKey: string; data: T | null; error: ApiError | null }>({ key: '', keepKey: '', data: null, error: null });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    if (initial !== undefined) {
+      setState({ key, keepKey, data: initial, error: null });
+      return;
+    }
+    const abort = new AbortController();
+    load(abort.signal).then(
+      (data) => !abort.signal.aborted && setState({ key, keepKey, data, error: null }),
+      (error: unknown) => !abort.signal.aborted && setState({ key, keepKey, data: null, error: asApiError(error) }),
+    );
+    return () => abort.abort();
+    // `load` is made anew at each render; the key says when it means something else.
+  }, [key, attempt]);
+  const retry = (): void => {
+    setState({ key: '', keepKey: '', data: null, error: null });
+    setAttempt(attempt + 1);
+  };
+  if (state.key === key) return { data: state.data, error: state.error, isLoading: state.data === null && state.error === null, retry };
+  if (initial !== undefined) return { data: initial, error: null, isLoading: false, retry };
+  return { data: state.keepKey === keepKey ? state.data : null, error: null, isLoading: true, retry };
+}
+
+/** The payload of a tool; it is also what the export menu exports. */
+export function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json'): Loaded<Payload> {
+  const url = dataUrl(query, format === 'columns' ? { format } : undefined);
+  const loaded = useLoaded(url, `${query.run}\n${query.tool}`, (abort) => fetchPayload(query, format, abort), cached<Payload>(url));
+  const { data } = loaded;
+  useEffect(() => {
+    shown.value = data ? { query, payload: data } : null;
+    return () => {
+      shown.value = null;
+    };
+  }, [data]);
+  return loaded;
+}

@@ -1,0 +1,6 @@
+/** Plain text whose `backticked` words are set as code. Never HTML. */
+import type { VNode } from 'preact';
+
+export function RichText({ text }: { text: string }): VNode {
+  return <>{text.split('`').map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>;
+}

@@ -1,0 +1,115 @@
+/** The states of a page that are not its content: loading, nothing to show, failed, and what to know of the trace. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { RichText } from './rich_text';
+import './states.css';
+
+const SKELETON_AFTER_MS = 200;
+const TEXT_AFTER_MS = 500;
+const TICK_MS = 1000;
+
+function useElapsed(): number {
+  const [elapsedMs, setElapsed] = useState(0);
+  useEffect(() => {
+    const start = performance.now();
+    const tell = (): void => setElapsed(performance.now() - start);
+    const timers = [window.setTimeout(tell, SKELETON_AFTER_MS), window.setTimeout(tell, TEXT_AFTER_MS)];
+    const ticker = window.setInterval(tell, TICK_MS);
+    return () => {
+      timers.forEach((timer) => window.clearTimeout(timer));
+      window.clearInterval(ticker);
+    };
+  }, []);
+  return elapsedMs;
+}
+
+/** Nothing for 200 ms, then bones, then in words what is being done and since when. */
+export function Loading({ what, bones = [56, 92, 200, 280] }: { what: string; bones?: number[] }): VNode {
+  const elapsedMs = useElapsed();
+  const seconds = Math.floor(elapsedMs / 1000);
+  return (
+    <div class="loading" role="status" aria-busy="true">
+      {elapsedMs >= TEXT_AFTER_MS && (
+        <p>
+          {what}…{seconds >= 1 ? ` ${seconds} s` : ''}
+        </p>
+      )}
+      {elapsedMs >= SKELETON_AFTER_MS && bones.map((height, i) => <div key={i} class="bone" style={{ height: `${height}px` }} />)}
+    </div>
+  );
+}
+
+export function Message({ title, children, failed = false }: { title: string; children?: ComponentChildren; failed?: boolean }): VNode {
+  return (
+    <div class={failed ? 'message failed' : 'message'} role={failed ? 'alert' : undefined}>
+      <h2>
+        <RichText text={title} />
+      </h2>
+      {children}
+    </div>
+  );
+}
+
+/** What failed, where, what to do, and another try. */
+export function Failed(props: { what: string; kind: string; message: string; remedy: string; onRetry?: () => void }): VNode {
+  return (
+    <Message failed title={props.message || 'Something went wrong.'}>
+      {props.remedy && (
+        <p>
+          <RichText text={props.remedy} />
+        </p>
+      )}
+      <p>
+        <small>
+          {props.what} · <code>{props.kind}</code>
+        </small>
+      </p>
+      {props.onRetry && (
+        <button type="button" class="button" onClick={props.onRetry}>
+          Retry
+        </button>
+      )}
+    </Message>
+  );
+}
+
+export interface DiagnosticItem {
+  severity: 'info' | 'warning' | 'error';
+  message: string;
+  remedy: string;
+}
+
+const SEVERITY_NAMES = { info: 'Note', warning: 'Warning', error: 'Error' } as const;
+const SEVERITY_RANK = { error: 0, warning: 1, info: 2 } as const;
+
+export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] }): VNode {
+  const sorted = [...items].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
+  return (
+    <ul class="diagnostics-list">
+      {sorted.map((item, i) => (
+        <li key={i}>
+          <span class={`severity ${item.severity}`}>{SEVERITY_NAMES[item.severity]}</span> <RichText text={item.message} />{' '}
+          <span class="muted">
+            <RichText text={item.remedy} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** One line that opens: what the reader must know to trust the numbers. Notes alone make no banner. */
+export function DiagnosticsBanner({ items }: { items: readonly DiagnosticItem[] }): VNode | null {
+  const serious = items.filter((item) => item.severity !== 'info');
+  const first = serious.find((item) => item.severity === 'error') ?? serious[0];
+  if (!first) return null;
+  return (
+    <details class={`diagnostics ${first.severity}`}>
+      <summary>
+        <span class={`severity ${first.severity}`}>{SEVERITY_NAMES[first.severity]}</span> <RichText text={first.message} />
+        {items.length > 1 && <span class="muted"> and {items.length - 1} more</span>}
+      </summary>
+      <DiagnosticsList items={items} />
+    </details>
+  );
+}

@@ -48,6 +48,11 @@ AGGREGATES = (
     ColumnSpec("n_occurrences", "int64", "count", "how often"),
     ColumnSpec("duration_ps", "int64", "ps", "duration of all occurrences"),
 )
+STAT_NAMES = (
+    ColumnSpec("plane", "int32", "plane", "the plane in which the id stands for the name"),
+    ColumnSpec("id", "int64", "id", "id of a stat, or of a text that stats refer to"),
+    ColumnSpec("name", "int32", "string", "its name, or the text"),
+)
 STATS = (
     ColumnSpec("owner", "int32", "row", "the event, metadata row or plane that has the stat"),
     ColumnSpec("key", "int32", "string", "name of the stat"),

@@ -14,11 +14,15 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 
 
-class ByteSource(Protocol):
-    """The bytes of the trace's file, for what is decoded on demand."""
+class TraceSource(Protocol):
+    """The trace's file, for what is decoded on demand."""
 
     def read(self, position: int, size: int) -> bytes:
         """`size` bytes from `position`. Raises StorageError where the file is gone or has changed."""
+        ...
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, str | int | float]]:
+        """All stats of an event as (name, value), in the file's order; bytes become a note of their size."""
         ...
 
 
@@ -48,10 +52,11 @@ class Trace:
     events: Table
     metadata: Table
     aggregates: Table
+    stat_names: Table
     event_stats: StatTable
     metadata_stats: StatTable
     plane_stats: StatTable
-    source: ByteSource
+    source: TraceSource
 
     @property
     def n_events(self) -> int:

@@ -1,0 +1,121 @@
+"""Bytes of trace files: local paths and fsspec URLs, plain and gzipped, with their state (size and time) as their identity."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.errors import StorageError, TraceFormatError
+
+# A gzipped trace may unpack to this much: a few KiB can otherwise fill the memory.
+MAX_UNPACKED_BYTES = 32 * 2**30
+_CHUNK = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What identifies a file's content: when either changes, everything derived from it is stale."""
+
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+def is_url(path: str) -> bool:
+    """Whether the path is an fsspec URL such as gs://bucket/run rather than a local path."""
+    return "://" in path
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """The fsspec filesystem of a URL and the path within it. Raises StorageError if fsspec or the scheme's driver is missing."""
+    try:
+        import fsspec
+    except ImportError:
+        raise StorageError(f"{url}: reading URLs needs fsspec.", "Run: pip install fsspec (and gcsfs or s3fs).") from None
+    try:
+        return fsspec.core.url_to_fs(url)  # type: ignore[no-any-return]
+    except (ImportError, ValueError, OSError) as error:
+        raise StorageError(f"{url}: {error}.", "Install the file system's driver: gcsfs for gs://, s3fs for s3://.") from None
+
+
+def file_state(path: str) -> FileState:
+    """Size and time of a file. Raises StorageError where there is none."""
+    with storage_errors(path):
+        if is_url(path):
+            fs, inner = filesystem(path)
+            facts = fs.info(inner)
+            stamp = str(facts.get("mtime") or facts.get("updated") or facts.get("LastModified") or facts.get("etag") or 0)
+            return FileState(path, int(facts["size"] or 0), zlib.crc32(stamp.encode()))
+        facts = os.stat(path)
+        return FileState(path, facts.st_size, facts.st_mtime_ns)
+
+
+def read_file(path: str) -> npt.NDArray[np.uint8]:
+    """The whole file, unpacked if its bytes are gzip's. Raises StorageError or TraceFormatError."""
+    with storage_errors(path):
+        if is_url(path):
+            fs, inner = filesystem(path)
+            data = np.frombuffer(fs.cat_file(inner), np.uint8)
+        else:
+            data = np.fromfile(path, np.uint8)
+    return _unpack(path, data) if data[:2].tobytes() == b"\x1f\x8b" else data
+
+
+def read_range(state: FileState, position: int, size: int) -> bytes:
+    """Part of a plain file that must still be as it was. Raises StorageError where it is gone or has changed."""
+    if file_state(state.path) != state:
+        raise StorageError(f"{state.path} has changed since it was opened.", "Reload the page.")
+    with storage_errors(state.path):
+        if is_url(state.path):
+            fs, inner = filesystem(state.path)
+            return bytes(fs.cat_file(inner, start=position, end=position + size))
+        with open(state.path, "rb") as file:
+            file.seek(position)
+            return file.read(size)
+
+
+def is_packed(path: str) -> bool:
+    """Whether the file begins as gzip does."""
+    with storage_errors(path):
+        if is_url(path):
+            fs, inner = filesystem(path)
+            return bytes(fs.cat_file(inner, start=0, end=2)) == b"\x1f\x8b"
+        with open(path, "rb") as file:
+            return file.read(2) == b"\x1f\x8b"
+
+
+@contextlib.contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Turn the errors of operating system and file systems into StorageError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise StorageError(f"{path} does not exist (any more).", "Reload the list of runs.") from None
+    except PermissionError:
+        raise StorageError(f"{path} may not be read.", "Check the file's permissions.") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror or error}.", "Check that the storage is reachable.") from None
+
+
+def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    parts: list[bytes] = []
+    total = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:  # type: ignore[arg-type]
+            while part := stream.read(_CHUNK):
+                total += len(part)
+                if total > MAX_UNPACKED_BYTES:
+                    raise TraceFormatError(path, -1, f"unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+                parts.append(part)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceFormatError(path, -1, f"is not whole gzip data ({error})") from None
+    return np.frombuffer(b"".join(parts), np.uint8)

@@ -1,0 +1,94 @@
+"""Event columns as they stand in the file → sorted by (line, start, -duration), lines of equal id merged, aggregates apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.native.events import AGGREGATE_START
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.table import Table
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Events in order, and what depends on the order."""
+
+    events: Columns
+    lines: Table
+    aggregates: Table
+    stats: Table
+
+
+def ordered(events: Columns, lines: Columns, stats: Table, in_order: bool, n_aggregates: int) -> Ordered:
+    """Sort, merge and split; nothing is copied where the file is in order already, as most are."""
+    aggregates = Table(schema.AGGREGATES, {c.name: np.empty(0, c.dtype) for c in schema.AGGREGATES})
+    twin = _merged_lines(lines)
+    if in_order and twin is None and not n_aggregates:
+        return Ordered(events, Table(schema.LINES, lines), aggregates, stats)
+    line = np.repeat(np.arange(len(lines["id"]), dtype=np.int32), lines["n_events"])
+    if twin is not None:
+        line = twin[line]
+    is_aggregate = events["start_ps"] <= AGGREGATE_START
+    if n_aggregates:
+        aggregates = _aggregates(events, line, is_aggregate)
+    order = np.lexsort((-events["duration_ps"], events["start_ps"], line))
+    order = order[~is_aggregate[order]]
+    moved = {name: values[order] for name, values in events.items()}
+    counts = np.bincount(line[order], minlength=len(lines["id"]))
+    if twin is not None:
+        keep = twin == np.arange(len(twin))
+        renumbered = np.cumsum(keep) - 1
+        aggregates = Table(schema.AGGREGATES, {**aggregates.columns, "line": renumbered[aggregates["line"]].astype(np.int32)})
+        lines = {name: values[keep] for name, values in lines.items()}
+        counts = counts[keep]
+    lines = {**lines, "n_events": counts.astype(np.int64), "first_event": (np.cumsum(counts) - counts).astype(np.int64)}
+    return Ordered(moved, Table(schema.LINES, lines), aggregates, _moved_stats(stats, order, len(is_aggregate)))
+
+
+def shift_to_start(events: Columns) -> int:
+    """Move all events so that the first begins within the trace's first nanosecond; returns by how many ns (in place)."""
+    starts = events["start_ps"]
+    if not len(starts):
+        return 0
+    shift_ns = int(starts.min()) // 1000
+    if shift_ns:
+        starts -= shift_ns * 1000
+    return shift_ns
+
+
+def _merged_lines(lines: Columns) -> npt.NDArray[np.int32] | None:
+    """For each line the first one of its plane with the same id; None where all differ."""
+    if not len(lines["id"]):
+        return None
+    pairs = np.stack([lines["plane"].astype(np.int64), lines["id"]], axis=1)
+    _, first, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    if len(first) == len(pairs):
+        return None
+    return first[inverse.reshape(-1)].astype(np.int32)
+
+
+def _aggregates(events: Columns, line: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> Table:
+    columns = {
+        "line": line[chosen],
+        "metadata": events["metadata"][chosen],
+        "n_occurrences": AGGREGATE_START - events["start_ps"][chosen],
+        "duration_ps": events["duration_ps"][chosen],
+    }
+    return Table(schema.AGGREGATES, columns)
+
+
+def _moved_stats(stats: Table, order: npt.NDArray[np.intp], n_before: int) -> Table:
+    """Stats whose owners follow the events to their new rows; those of aggregates are dropped."""
+    new_row = np.full(n_before, -1, np.int32)
+    new_row[order] = np.arange(len(order), dtype=np.int32)
+    owner = new_row[stats["owner"]]
+    by_owner = np.argsort(owner, kind="stable")
+    by_owner = by_owner[owner[by_owner] >= 0]
+    columns = {name: values[by_owner] for name, values in stats.columns.items()}
+    return Table(schema.STATS, {**columns, "owner": owner[by_owner]})

@@ -1,0 +1,118 @@
+"""A trace's file as a source of what opening left undecoded: single events' stats, and blobs such as HLO protos."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.files import FileState, read_range
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.trace import Trace
+
+Value = str | int | float
+_FIRST_READ = 1 << 16
+_MAX_EVENT_BYTES = 64 * 2**20
+
+
+class FileSource:
+    """Reads from a plain (not packed) XSpace file, as long as it stays as it was when it was decoded."""
+
+    def __init__(self, state: FileState) -> None:
+        self.state = state
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file. Raises StorageError where it is gone or has changed."""
+        return read_range(self.state, position, size)
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All stats of an event, in the file's order."""
+        position = int(trace.events["position"][event])
+        if not position:
+            return []
+        plane = int(trace.metadata["plane"][int(trace.events["metadata"][event])])
+        names = stat_names(trace, plane)
+        message = self._message(position)
+        return [stat for number, wire, value in read_fields(message) if number == 4 and wire == 2 for stat in _stat(value, names)]
+
+    def _message(self, position: int) -> bytes:
+        """The event's message, whose tag stands at `position`."""
+        head = self.read(position, _FIRST_READ)
+        _, at = read_varint(head, 0)
+        size, at = read_varint(head, at)
+        if size > _MAX_EVENT_BYTES:
+            raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
+        return head[at : at + size] if at + size <= len(head) else self.read(position + at, size)
+
+
+def stat_names(trace: Trace, plane: int) -> dict[int, str]:
+    """What the ids of a plane's stats stand for."""
+    rows = np.flatnonzero(trace.stat_names["plane"] == plane)
+    ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
+    return {key: trace.strings.get(name) for key, name in zip(ids, names, strict=True)}
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """A varint and the position behind it. Raises ValueError where it is cut off."""
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (2**64 - 1), at
+        shift += 7
+    raise ValueError("a number is cut off")
+
+
+def read_fields(data: bytes) -> list[tuple[int, int, int | bytes]]:
+    """Fields of a small message as (number, wire type, value), up to where it is malformed."""
+    found: list[tuple[int, int, int | bytes]] = []
+    at = 0
+    sizes = {1: 8, 5: 4}
+    try:
+        while at < len(data):
+            tag, at = read_varint(data, at)
+            wire = tag & 7
+            if wire == 0:
+                value, at = read_varint(data, at)
+                found.append((tag >> 3, wire, value))
+                continue
+            size = sizes.get(wire, 0)
+            if wire == 2:
+                size, at = read_varint(data, at)
+            elif not size:
+                break
+            if at + size > len(data):
+                break
+            found.append((tag >> 3, wire, data[at : at + size]))
+            at += size
+    except ValueError:
+        pass
+    return found
+
+
+def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]]:
+    """One XStat as (name, value); none where it has no value."""
+    key, result = 0, None
+    for number, wire, value in read_fields(message) if isinstance(message, bytes) else []:
+        if number == 1 and isinstance(value, int):
+            key = value
+        elif isinstance(value, int):
+            result = stat_number(number, value, names) if number in (schema.UINT, schema.INT, 7) else result
+        elif number == schema.DOUBLE and wire == 1:
+            result = float(struct.unpack("<d", value)[0])
+        elif number == schema.TEXT and wire == 2:
+            result = value.decode("utf-8", "replace")
+        elif number == schema.BYTES and wire == 2:
+            result = f"({len(value)} bytes)"
+    return [] if result is None else [(names.get(key, f"(stat {key})"), result)]
+
+
+def stat_number(kind: int, value: int, names: dict[int, str]) -> Value:
+    """A varint as its kind says: uint64, int64, or a reference to a text."""
+    signed = value - 2**64 if value >= 2**63 else value
+    if kind == 7:
+        return names.get(signed, f"(text {signed})")
+    return signed if kind == schema.INT else value

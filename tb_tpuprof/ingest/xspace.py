@@ -1,0 +1,309 @@
+"""XSpace bytes → Trace, by the native decoder.
+
+    file ─ fields ─▶ planes ─ fields ─▶ metadata, lines ─ Decoder ─▶ event columns, hot stats ─ order ─▶ Trace
+
+What is damaged inside of a plane is left out and counted; where the file's own frame is damaged (cut off, overwritten,
+not a profile) reading fails with the offset.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest import ordering
+from tb_tpuprof.native.events import Decoder, IdMap
+from tb_tpuprof.native.interning import intern
+from tb_tpuprof.native.wire import fields, spans
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import Table, empty_columns
+from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
+
+Ints = npt.NDArray[np.int64]
+PLANE, ERROR, WARNING, HOSTNAME = 1, 2, 3, 4
+MAX_EVENTS = 2**31 - 2
+UNNAMED_ID = -(2**63)
+UNKNOWN_EVENT = b"(unknown event)"
+
+
+@dataclass
+class Spans:
+    """Where strings stand in the file: positions and sizes, gathered over all planes."""
+
+    starts: list[Ints]
+    sizes: list[Ints]
+    n: int = 0
+
+    def add(self, starts: Ints, sizes: Ints) -> int:
+        """Append strings; returns the number of the first. Absent ones (size -1) are empty."""
+        first = self.n
+        self.starts.append(np.where(sizes < 0, 0, starts))
+        self.sizes.append(np.maximum(sizes, 0))
+        self.n += len(starts)
+        return first
+
+    def intern(self, data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], Strings]:
+        """Id of each string, and the distinct strings; the last of all is what nameless events are called."""
+        starts, sizes = np.concatenate([*self.starts, _NONE]), np.concatenate([*self.sizes, _NONE])
+        ids, first = intern(data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
+        blob = data.data
+        distinct = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
+        return ids, Strings.of([*(bytes(blob[a : a + n]) for a, n in distinct), UNKNOWN_EVENT])
+
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class PlaneParts:
+    """One plane's entries: numbers are positions in the gathered tables, not yet interned."""
+
+    id: int
+    name: int
+    event_ids: Ints
+    first_event_name: int
+    first_display_name: int
+    has_display_name: npt.NDArray[np.bool_]
+    event_starts: Ints
+    event_sizes: Ints
+    stat_ids: Ints
+    first_stat_name: int
+    own_stats: tuple[Ints, Ints]
+    lines: LineParts
+    n_damaged: int
+
+
+@dataclass(frozen=True)
+class LineParts:
+    """The lines of a plane before their events are read."""
+
+    starts: Ints
+    sizes: Ints
+    ids: Ints
+    names: Ints
+    timestamps_ns: Ints
+    display_ids: Ints
+    n_events: Ints
+
+
+def decode(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
+    """Decode a whole XSpace. Raises TraceFormatError where the bytes are not one."""
+    top = _frame(data, path)
+    strings = Spans([], [])
+    planes = [_plane(data, start, size, strings) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
+    names, texts = strings.intern(data)
+    n_events = sum(int(plane.lines.n_events.sum()) for plane in planes)
+    if n_events > MAX_EVENTS:
+        raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
+    return _Assembly(data, planes, strings, names, texts, n_events).trace(_info(data, top, path, host), source)
+
+
+def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
+    """The top-level fields, of which all must be known and whole."""
+    if not len(data):
+        raise TraceFormatError(path, -1, "is empty")
+    top, bad = fields(data, 0, len(data))
+    if bad >= 0:
+        raise TraceFormatError(path, bad, "is cut off or damaged" if len(top) else "is not an XSpace profile")
+    if not ((top[:, 0] >= PLANE) & (top[:, 0] <= HOSTNAME) & (top[:, 1] == 2)).any():
+        raise TraceFormatError(path, 0, "is not an XSpace profile")
+    return top[top[:, 1] == 2]  # type: ignore[no-any-return]
+
+
+def _info(data: npt.NDArray[np.uint8], top: Ints, path: str, host: str) -> TraceInfo:
+    def texts(number: int) -> tuple[str, ...]:
+        rows = top[top[:, 0] == number, 2:][:1000].tolist()
+        return tuple(data[a : a + min(n, 10_000)].tobytes().decode("utf-8", "replace") for a, n in rows)
+
+    return TraceInfo(host, path, len(data), 0, texts(HOSTNAME), texts(ERROR), texts(WARNING))
+
+
+def _last(rows: Ints, number: int, wire: int, default: tuple[int, int] = (0, -1)) -> tuple[int, int]:
+    found = rows[(rows[:, 0] == number) & (rows[:, 1] == wire), 2:]
+    return (int(found[-1, 0]), int(found[-1, 1])) if len(found) else default
+
+
+def _parts(rows: Ints, number: int) -> tuple[Ints, Ints]:
+    found = rows[(rows[:, 0] == number) & (rows[:, 1] == 2)]
+    return np.ascontiguousarray(found[:, 2]), np.ascontiguousarray(found[:, 3])
+
+
+def _numbers(*numbers: int) -> Ints:
+    return np.array(numbers, np.int64)
+
+
+def _plane(data: npt.NDArray[np.uint8], start: int, size: int, strings: Spans) -> PlaneParts:
+    rows, bad = fields(data, start, start + size)
+    name_start, name_size = _last(rows, 2, 2)
+    name = strings.add(_numbers(name_start), _numbers(name_size))
+    event_keys, event_starts, event_sizes, n_bad_events = _map_entries(data, *_parts(rows, 4))
+    values, sizes, _, _ = spans(data, event_starts, event_sizes, _numbers(2, 4))
+    event_name = strings.add(values[:, 0], sizes[:, 0])
+    display_name = strings.add(values[:, 1], sizes[:, 1])
+    stat_keys, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
+    stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
+    stat_name = strings.add(stat_values[:, 0], stat_name_sizes[:, 0])
+    lines, n_bad_lines = _lines(data, *_parts(rows, 3), strings)
+    return PlaneParts(
+        _last(rows, 1, 0)[0], name, event_keys, event_name, display_name, sizes[:, 1] > 0, event_starts, event_sizes,
+        stat_keys, stat_name, _parts(rows, 6), lines, (bad >= 0) + n_bad_events + n_bad_stats + n_bad_lines,
+    )  # fmt: skip
+
+
+def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints, int]:
+    """Keys, and positions and sizes of the messages, of a map<int64, Message>."""
+    values, found, _, bad = spans(data, starts, sizes, _numbers(1, 2))
+    return values[:, 0].copy(), values[:, 1].copy(), np.maximum(found[:, 1], 0), int(bad.sum())
+
+
+def _lines(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints, strings: Spans) -> tuple[LineParts, int]:
+    values, found, counts, bad = spans(data, starts, sizes, _numbers(1, 2, 3, 4, 10, 11))
+    use_display = found[:, 5] > 0
+    name_starts = np.where(use_display, values[:, 5], values[:, 1])
+    name_sizes = np.where(use_display, found[:, 5], found[:, 1])
+    first = strings.add(name_starts, name_sizes)
+    names = np.arange(first, first + len(starts), dtype=np.int64)
+    return LineParts(starts, sizes, values[:, 0], names, values[:, 2], values[:, 4], counts[:, 3]), int(bad.sum())
+
+
+class _Assembly:
+    """Reads lines and stats of all planes into columns, then makes the tables."""
+
+    def __init__(self, data: npt.NDArray[np.uint8], planes: list[PlaneParts], strings: Spans, names: Any, texts: Strings, n: int) -> None:
+        self.data = data
+        self.planes = planes
+        self.strings = strings
+        self.names = names
+        self.texts = texts
+        self.events = empty_columns(schema.EVENTS, n)
+        if len(data) < 2**32:
+            self.events["position"] = np.empty(n, np.uint32)
+        self.decoder = Decoder(data, tuple(self.events.values()))
+        self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
+        self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
+
+    def trace(self, info: TraceInfo, source: TraceSource) -> Trace:
+        """Everything, in the order in which it can be known."""
+        start_ns = self._start_ns()
+        lines, in_order = self._read_lines(start_ns)
+        raw = {"event": self.decoder.take_stats()}
+        raw["metadata"], raw["plane"] = self._read_own_stats()
+        strings, stats = self._stats(raw)
+        columns = ordering.ordered(self.events, lines, stats["event"], in_order, self.decoder.n_aggregates)
+        shift_ns = ordering.shift_to_start(columns.events)
+        n_damaged = sum(plane.n_damaged for plane in self.planes) + self.decoder.n_left_out
+        facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
+        return Trace(
+            TraceInfo(**facts), strings, self._planes_table(), columns.lines, Table(schema.EVENTS, columns.events),
+            self._metadata_table(len(strings) - 1), columns.aggregates, self._stat_names_table(), StatTable(columns.stats, strings),
+            StatTable(stats["metadata"], strings), StatTable(stats["plane"], strings), source,
+        )  # fmt: skip
+
+    def _start_ns(self) -> int:
+        """The earliest clock of a line that has events."""
+        times = [plane.lines.timestamps_ns[plane.lines.n_events > 0] for plane in self.planes]
+        all_times = np.concatenate([*times, _NONE])
+        return int(all_times.min()) if len(all_times) else 0
+
+    def _read_lines(self, start_ns: int) -> tuple[dict[str, npt.NDArray[Any]], bool]:
+        limit = 2**61
+        rows: list[tuple[int, ...]] = []
+        in_order = True
+        hot = {name.encode() for name in schema.HOT_STATS}
+        is_hot = np.array([self.texts.bytes_at(i) in hot for i in range(len(self.texts))], bool)
+        for number, plane in enumerate(self.planes):
+            self._open_plane(number, plane, is_hot)
+            part = plane.lines
+            for i in range(len(part.starts)):
+                first = self.decoder.n_events
+                offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -limit), limit)
+                start = int(part.starts[i])
+                n, line_in_order = self.decoder.read_line(start, start + int(part.sizes[i]), offset_ps)
+                in_order &= line_in_order
+                rows.append((number, int(part.ids[i]), int(part.display_ids[i]), int(self.names[part.names[i]]), first, n))
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema.LINES)
+        n_events = self.decoder.n_events
+        self.events = {name: values[:n_events] for name, values in self.events.items()}
+        return {c.name: np.array(v, c.dtype) for c, v in zip(schema.LINES, columns, strict=True)}, in_order
+
+    def _open_plane(self, number: int, plane: PlaneParts, is_hot: npt.NDArray[np.bool_] | None) -> None:
+        first = int(self.metadata_rows[number])
+        n = len(plane.event_ids)
+        event_map = IdMap(plane.event_ids, np.arange(first, first + n, dtype=np.int32), first + n)
+        stat_rows = np.arange(len(plane.stat_ids), dtype=np.int32) + np.int32(self.stat_rows[number])
+        keep = stat_rows
+        if is_hot is not None:
+            names = self.names[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
+            keep = np.where(is_hot[names], stat_rows, -1).astype(np.int32)
+        self.decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
+
+    def _read_own_stats(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Stats of event metadata and of planes."""
+        for number, plane in enumerate(self.planes):
+            self._open_plane(number, plane, None)
+            self.decoder.read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
+        of_metadata = self.decoder.take_stats()
+        for number, plane in enumerate(self.planes):
+            self._open_plane(number, plane, None)
+            self.decoder.read_bare_stats(*plane.own_stats, number)
+        return of_metadata, self.decoder.take_stats()
+
+    def _stats(self, raw: dict[str, npt.NDArray[Any]]) -> tuple[Strings, dict[str, Table]]:
+        """Intern the texts within stats together with all names, and make the tables."""
+        first = {}
+        for part, rows in raw.items():
+            inline = rows["kind"] == schema.TEXT
+            first[part] = self.strings.add(rows["value"][inline], rows["size"][inline].astype(np.int64))
+        self.names, strings = self.strings.intern(self.data)
+        stat_names = np.concatenate(
+            [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes] + [_NONE]
+        ).astype(np.int32)
+        return strings, {part: _stat_table(rows, self.names[first[part] :], stat_names) for part, rows in raw.items()}
+
+    def _planes_table(self) -> Table:
+        ids = np.array([plane.id for plane in self.planes], np.int64)
+        names = self.names[np.array([plane.name for plane in self.planes], np.int64)]
+        return Table(schema.PLANES, {"id": ids, "name": names})
+
+    def _metadata_table(self, unknown: int) -> Table:
+        """Rows of all planes; each plane's last row stands for events whose metadata the file lacks."""
+        columns = empty_columns(schema.METADATA, int(self.metadata_rows[-1]))
+        for number, plane in enumerate(self.planes):
+            first, n = int(self.metadata_rows[number]), len(plane.event_ids)
+            columns["plane"][first : first + n + 1] = number
+            columns["id"][first : first + n] = plane.event_ids
+            columns["id"][first + n] = UNNAMED_ID
+            columns["name"][first : first + n] = self.names[plane.first_event_name : plane.first_event_name + n]
+            display = self.names[plane.first_display_name : plane.first_display_name + n]
+            columns["display_name"][first : first + n] = np.where(plane.has_display_name, display, -1)
+            columns["name"][first + n] = unknown
+            columns["display_name"][first + n] = -1
+        return Table(schema.METADATA, columns)
+
+    def _stat_names_table(self) -> Table:
+        planes = [np.full(len(plane.stat_ids), number, np.int32) for number, plane in enumerate(self.planes)]
+        names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
+        parts = {"plane": planes, "id": [plane.stat_ids for plane in self.planes], "name": names}
+        none = {"plane": np.int32, "id": np.int64, "name": np.int32}
+        return Table(schema.STAT_NAMES, {k: np.concatenate([*v, np.empty(0, none[k])]) for k, v in parts.items()})
+
+
+def _stat_table(rows: npt.NDArray[Any], texts: npt.NDArray[np.int32], stat_names: npt.NDArray[np.int32]) -> Table:
+    """Stats with keys and texts as strings; references that lead nowhere are dropped."""
+    rows = rows[(rows["kind"] != 7) | (rows["value"] >= 0)]
+    kind, value = rows["kind"].astype(np.uint8), rows["value"].copy()
+    inline, reference = kind == schema.TEXT, kind == 7
+    value[reference] = stat_names[value[reference]]
+    value[inline] = texts[: int(inline.sum())]
+    kind[reference] = schema.TEXT
+    size = np.where(kind == schema.BYTES, rows["size"], 0).astype(np.int32)
+    key = stat_names[rows["key"]] if len(rows) else np.empty(0, np.int32)
+    columns = {"owner": rows["owner"].copy(), "key": key, "kind": kind, "value": value, "size": size}
+    return Table(schema.STATS, columns)

@@ -1,0 +1,319 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes: nothing is read outside of its message.
+
+An event or stat that is malformed is left out and counted. The twin is `ingest/xspace_protobuf.py`.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.libc.string import memcpy
+from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+
+# An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
+AGGREGATE_START = -(1 << 62)
+TIME_LIMIT = cython.declare(int64_t, 1 << 61)
+AGGREGATE = cython.declare(int64_t, -(1 << 62))
+
+StatRow = cython.struct(value=int64_t, owner=int32_t, key=int32_t, size=int32_t, kind=int32_t)
+
+
+@cython.final
+@cython.cclass
+class IdMap:
+    """id → row for ids of metadata: a dense table for small ids, binary search for the rest."""
+
+    dense: int32_t[::1]
+    keys: int64_t[::1]
+    rows: int32_t[::1]
+    default: int32_t
+
+    def __init__(self, ids, rows, default: int32_t = -1):
+        """`ids` int64[n] with `rows` int32[n]; of equal ids the last counts; other ids give `default`."""
+        self.default = default
+        order = np.argsort(ids, kind="stable")
+        ids, rows = ids[order], rows[order]
+        if len(ids):
+            last = np.append(ids[1:] != ids[: len(ids) - 1], True)
+            ids, rows = ids[last], rows[last]
+        size = 4 * len(ids) + 1024
+        small = (ids >= 0) & (ids < size)
+        dense = np.full(size, default, np.int32)
+        dense[ids[small]] = rows[small]
+        self.dense = dense
+        self.keys = np.ascontiguousarray(ids[~small], np.int64)
+        self.rows = np.ascontiguousarray(rows[~small], np.int32)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def find(self, key: int64_t) -> int32_t:
+        if 0 <= key < self.dense.shape[0]:
+            return self.dense[key]
+        lo: int64_t = 0
+        hi: int64_t = self.keys.shape[0]
+        mid: int64_t
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if self.keys[mid] < key:
+                lo = mid + 1
+            else:
+                hi = mid
+        if lo < self.keys.shape[0] and self.keys[lo] == key:
+            return self.rows[lo]
+        return self.default
+
+
+@cython.final
+@cython.cclass
+class Decoder:
+    """Reads the lines of one file, plane by plane, into columns of events and rows of stats.
+
+    `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more), with room for all events;
+    the next event goes to row `n_events`. Stats gather in C memory until `stats()` copies them out.
+    """
+
+    data: cython.const[uint8_t][::1]
+    start: int64_t[::1]
+    duration: int64_t[::1]
+    metadata: int32_t[::1]
+    position: uint32_t[::1]
+    wide_position: uint64_t[::1]
+    is_wide: cython.bint
+    n_events = cython.declare(int64_t, visibility="readonly")
+    n_left_out = cython.declare(int64_t, visibility="readonly")
+    n_aggregates = cython.declare(int64_t, visibility="readonly")
+    events_by_id: IdMap
+    stats_by_id: IdMap
+    names_by_id: IdMap
+    stat_rows: cython.pointer(StatRow)
+    n_stats: int64_t
+    room: int64_t
+
+    def __cinit__(self, data, columns):
+        self.data = data
+        self.start, self.duration, self.metadata, position = columns
+        self.is_wide = position.dtype == np.uint64
+        if self.is_wide:
+            self.wide_position = position
+        else:
+            self.position = position
+        self.n_events = 0
+        self.n_left_out = 0
+        self.n_aggregates = 0
+        self.n_stats = 0
+        self.room = 0
+        self.stat_rows = cython.NULL
+
+    def __dealloc__(self):
+        free(self.stat_rows)
+
+    def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
+        """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
+        self.events_by_id = events_by_id
+        self.stats_by_id = stats_by_id
+        self.names_by_id = names_by_id
+
+    def read_line(self, start: int64_t, end: int64_t, line_start_ps: int64_t):
+        """Append the events of the line message data[start:end]. Returns (events appended, whether sorted by start, -duration).
+
+        Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at AGGREGATE_START - occurrences.
+        """
+        first: int64_t = self.n_events
+        in_order: cython.bint = True
+        status: cython.int = 0
+        pos: int64_t = max(start, 0)
+        end = min(end, self.data.shape[0])
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        at: int64_t
+        row: int64_t
+        field: Field
+        with cython.nogil:
+            while pos < end and self.n_events < self.start.shape[0]:
+                at = pos
+                pos = read_field(p, pos, end, cython.address(field))
+                if pos < 0:
+                    break
+                if field.number != 4 or field.wire != 2:
+                    continue
+                status = self.read_event(p, field.value, pos, at, line_start_ps)
+                if status == -2:
+                    break
+                if status < 0:
+                    self.n_left_out += 1
+                    continue
+                row = self.n_events
+                if row > first and (
+                    self.start[row] < self.start[row - 1]
+                    or (self.start[row] == self.start[row - 1] and self.duration[row] > self.duration[row - 1])
+                ):
+                    in_order = False
+                self.n_events += 1
+        if status == -2:
+            raise MemoryError
+        return self.n_events - first, in_order
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def read_event(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, at: int64_t, line_start: int64_t
+    ) -> cython.int:
+        """Read one XEvent into row n_events: 0 read, -1 malformed or empty, -2 out of memory."""
+        row: int64_t = self.n_events
+        id_: int64_t = 0
+        offset: int64_t = 0
+        duration: int64_t = 0
+        occurrences: int64_t = -1
+        n_stats: int64_t = self.n_stats
+        has_stats: cython.bint = False
+        status: cython.int = 0 if pos < end else -1
+        field: Field
+        while pos < end:
+            pos = read_field(p, pos, end, cython.address(field))
+            if pos < 0:
+                status = -1
+                break
+            if field.wire == 0:
+                if field.number == 1:
+                    id_ = field.value
+                elif field.number == 2:
+                    offset = field.value
+                    occurrences = -1
+                elif field.number == 3:
+                    duration = field.value
+                elif field.number == 5:
+                    occurrences = max(field.value, 0)
+            elif field.number == 4 and field.wire == 2:
+                has_stats = True
+                status = self.read_stat(p, field.value, pos, cython.cast(int32_t, row))
+                if status < 0:
+                    break
+        if status < 0:
+            self.n_stats = n_stats
+            return status
+        if occurrences >= 0:
+            self.n_aggregates += 1
+            offset = AGGREGATE - min(occurrences, TIME_LIMIT)
+        else:
+            offset = min(max(offset, -TIME_LIMIT), TIME_LIMIT) + line_start
+            offset = min(max(offset, -TIME_LIMIT), TIME_LIMIT)
+        self.start[row] = offset
+        self.duration[row] = min(max(duration, 0), TIME_LIMIT)
+        self.metadata[row] = self.events_by_id.find(id_)
+        if self.is_wide:
+            self.wide_position[row] = cython.cast(uint64_t, at) if has_stats else 0
+        else:
+            self.position[row] = cython.cast(uint32_t, at) if has_stats else 0
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def read_stat(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t
+    ) -> cython.int:
+        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
+        id_: int64_t = 0
+        row: StatRow
+        field: Field
+        row.kind = 0
+        row.value = 0
+        row.size = 0
+        while pos < end:
+            pos = read_field(p, pos, end, cython.address(field))
+            if pos < 0:
+                return -1
+            if field.number == 1 and field.wire == 0:
+                id_ = field.value
+            elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
+                row.kind = cython.cast(int32_t, field.number)
+                row.value = field.value
+                row.size = 0
+            elif field.wire == 1 and field.number == 2:
+                row.kind = 2
+                memcpy(cython.address(row.value), p + field.value, 8)
+                row.size = 0
+            elif field.wire == 2 and (field.number == 5 or field.number == 6):
+                row.kind = cython.cast(int32_t, field.number)
+                row.value = field.value
+                row.size = cython.cast(int32_t, min(field.size, 0x7FFFFFFF))
+        row.key = self.stats_by_id.find(id_)
+        if row.key < 0 or row.kind == 0:
+            return 0
+        if row.kind == 7:
+            row.value = self.names_by_id.find(row.value)
+        row.owner = owner
+        return self.append(row)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def append(self, row: StatRow) -> cython.int:
+        """Append to the stats; -2 where memory is out."""
+        if self.n_stats == self.room:
+            room: int64_t = self.room * 2 if self.room else 1024
+            grown = cython.cast(
+                cython.pointer(StatRow), realloc(self.stat_rows, cython.cast(cython.size_t, room) * cython.sizeof(StatRow))
+            )
+            if grown == cython.NULL:
+                return -2
+            self.stat_rows = grown
+            self.room = room
+        self.stat_rows[self.n_stats] = row
+        self.n_stats += 1
+        return 0
+
+    def read_stats(self, starts: cython.const[int64_t][::1], sizes: cython.const[int64_t][::1], number: int64_t, owner: int32_t):
+        """Stats in field `number` of many messages, owned by owner, owner + 1, …; malformed messages count as left out."""
+        pos: int64_t
+        end: int64_t
+        i: int64_t
+        status: cython.int = 0
+        field: Field
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        with cython.nogil:
+            for i in range(starts.shape[0]):
+                pos = starts[i]
+                end = pos + sizes[i]
+                if pos < 0 or sizes[i] < 0 or sizes[i] > self.data.shape[0] - pos:
+                    self.n_left_out += 1
+                    continue
+                status = 0
+                while pos < end and status == 0:
+                    pos = read_field(p, pos, end, cython.address(field))
+                    if pos < 0:
+                        status = -1
+                    elif field.number == number and field.wire == 2:
+                        status = self.read_stat(p, field.value, pos, owner + cython.cast(int32_t, i))
+                if status == -2:
+                    break
+                if status < 0:
+                    self.n_left_out += 1
+        if status == -2:
+            raise MemoryError
+
+    def read_bare_stats(self, starts: cython.const[int64_t][::1], sizes: cython.const[int64_t][::1], owner: int32_t):
+        """The messages are stats themselves, all of one owner; malformed ones count as left out."""
+        i: int64_t
+        status: cython.int
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        for i in range(starts.shape[0]):
+            status = -1
+            if 0 <= starts[i] and 0 <= sizes[i] <= self.data.shape[0] - starts[i]:
+                status = self.read_stat(p, starts[i], starts[i] + sizes[i], owner)
+            if status == -2:
+                raise MemoryError
+            if status < 0:
+                self.n_left_out += 1
+
+    def take_stats(self):
+        """The stats gathered so far, as a structured array (value, owner, key, size, kind; kind 7 is a reference); then begin anew."""
+        dtype = np.dtype([("value", "<i8"), ("owner", "<i4"), ("key", "<i4"), ("size", "<i4"), ("kind", "<i4")])
+        out = np.empty(self.n_stats, dtype)
+        if self.n_stats:
+            view: uint8_t[::1] = out.view(np.uint8)
+            memcpy(cython.address(view[0]), self.stat_rows, cython.cast(cython.size_t, self.n_stats) * cython.sizeof(StatRow))
+        self.n_stats = 0
+        return out

@@ -1,0 +1,81 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Byte strings scattered over a file → one id per distinct string. Compiled; the twin is a dict."""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
+from cython.cimports.libc.string import memcmp, memcpy
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _hash(p: cython.pointer(cython.const[uint8_t]), size: int64_t, seed: uint64_t) -> uint64_t:
+    """Multiply and mix eight bytes at a time. The seed differs between processes, so that a file cannot aim at collisions."""
+    prime: uint64_t = 0xFF51AFD7ED558CCD
+    x: uint64_t = seed ^ (cython.cast(uint64_t, size) * prime)
+    word: uint64_t
+    j: int64_t = 0
+    while j + 8 <= size:
+        memcpy(cython.address(word), p + j, 8)
+        x = (x ^ word) * prime
+        x ^= x >> 32
+        j += 8
+    while j < size:
+        x = (x ^ p[j]) * prime
+        x ^= x >> 32
+        j += 1
+    return x
+
+
+def intern(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    seed: uint64_t,
+):
+    """Give equal byte strings equal ids: (ids int32[n], first int64[k]: an index of each distinct string, in order of id).
+
+    Raises ValueError where a span lies outside of the data.
+    """
+    n: int64_t = starts.shape[0]
+    ids = np.empty(n, np.int32)
+    first = np.empty(n, np.int64)
+    if n == 0:
+        return ids, first
+    slots: int64_t = 16
+    while slots < 2 * n:
+        slots *= 2
+    t: int32_t[::1] = np.full(slots, -1, np.int32)
+    h: uint64_t[::1] = np.empty(n, np.uint64)
+    out: int32_t[::1] = ids
+    f: int64_t[::1] = first
+    limit: int64_t = data.shape[0]
+    p: cython.pointer(cython.const[uint8_t]) = cython.NULL
+    if limit:
+        p = cython.address(data[0])
+    i: int64_t
+    j: int64_t
+    slot: int64_t
+    k: int32_t = 0
+    x: uint64_t
+    with cython.nogil:
+        for i in range(n):
+            if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
+                with cython.gil:
+                    raise ValueError("a span lies outside of the data")
+            x = _hash(p + starts[i], sizes[i], seed)
+            slot = cython.cast(int64_t, x & cython.cast(uint64_t, slots - 1))
+            while t[slot] >= 0:
+                j = f[t[slot]]
+                if h[t[slot]] == x and sizes[j] == sizes[i] and memcmp(p + starts[j], p + starts[i], sizes[i]) == 0:
+                    break
+                slot = (slot + 1) & (slots - 1)
+            if t[slot] < 0:
+                t[slot] = k
+                h[k] = x
+                f[k] = i
+                k += 1
+            out[i] = t[slot]
+    return ids, first[:k].copy()

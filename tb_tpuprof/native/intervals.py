@@ -1,0 +1,152 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding, charging. Compiled; twins in `plain_intervals.py`."""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
+from cython.cimports.libc.stdlib import free, realloc
+
+MAX_DEPTH = cython.declare(cython.int, 4096)
+
+
+def nest(
+    start: cython.const[int64_t][::1],
+    end: cython.const[int64_t][::1],
+    line_offsets: cython.const[int64_t][::1],
+    take: cython.const[uint8_t][::1] = None,
+):
+    """Parent of each event by containment, and its self time; see `plain_intervals.nest`."""
+    n: int64_t = start.shape[0]
+    parents = np.full(n, -1, np.int32)
+    selfs = np.zeros(n, np.int64)
+    parent: int32_t[::1] = parents
+    self_ps: int64_t[::1] = selfs
+    has_take: cython.bint = take is not None
+    stack: cython.pointer(int32_t) = cython.NULL
+    grown: cython.pointer(int32_t)
+    room: int64_t = 0
+    top: int64_t
+    line: int64_t
+    i: int64_t
+    failed: cython.bint = False
+    with cython.nogil:
+        for line in range(line_offsets.shape[0] - 1):
+            top = 0
+            for i in range(line_offsets[line], line_offsets[line + 1]):
+                if has_take and take[i] == 0:
+                    continue
+                while top > 0 and not (start[stack[top - 1]] <= start[i] and end[stack[top - 1]] >= end[i]):
+                    top -= 1
+                self_ps[i] = end[i] - start[i]
+                if top > 0:
+                    parent[i] = stack[top - 1]
+                    self_ps[stack[top - 1]] -= end[i] - start[i]
+                if top == room:
+                    room = room * 2 if room else 256
+                    grown = cython.cast(cython.pointer(int32_t), realloc(stack, room * 4))
+                    if grown == cython.NULL:
+                        failed = True
+                        break
+                    stack = grown
+                stack[top] = cython.cast(int32_t, i)
+                top += 1
+            if failed:
+                break
+        free(stack)
+        for i in range(n):
+            if self_ps[i] < 0:
+                self_ps[i] = 0
+    if failed:
+        raise MemoryError
+    return parents, selfs
+
+
+def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t][::1]):
+    """Group of each event: its own entry's, else its parent's; see `plain_intervals.flood`."""
+    n: int64_t = parent.shape[0]
+    groups = np.empty(n, np.int32)
+    group: int32_t[::1] = groups
+    i: int64_t
+    with cython.nogil:
+        for i in range(n):
+            if entry_group[i] >= 0:
+                group[i] = entry_group[i]
+            elif parent[i] >= 0 and parent[i] < i:
+                group[i] = group[parent[i]]
+            else:
+                group[i] = -1
+    return groups
+
+
+def lanes(
+    start: cython.const[int64_t][::1],
+    duration: cython.const[int64_t][::1],
+    line_offsets: cython.const[int64_t][::1],
+):
+    """Drawing depth of each event: the first row of its line that is free at its start.
+
+    Returns (depth uint16[n], n_depths int32[lines]). Events that would lie deeper than 4,096 rows share the last.
+    """
+    n: int64_t = start.shape[0]
+    depths = np.zeros(n, np.uint16)
+    n_depths = np.zeros(line_offsets.shape[0] - 1, np.int32)
+    depth: uint16_t[::1] = depths
+    counts: int32_t[::1] = n_depths
+    ends = np.zeros(4096, np.int64)
+    last: int64_t[::1] = ends
+    line: int64_t
+    i: int64_t
+    d: cython.int
+    used: cython.int
+    with cython.nogil:
+        for line in range(line_offsets.shape[0] - 1):
+            used = 0
+            for i in range(line_offsets[line], line_offsets[line + 1]):
+                d = 0
+                while d < used and last[d] > start[i]:
+                    d += 1
+                if d == used:
+                    if used < MAX_DEPTH:
+                        used += 1
+                    else:
+                        d = MAX_DEPTH - 1
+                last[d] = start[i] + max(duration[i], 1)
+                depth[i] = cython.cast(uint16_t, d)
+            counts[line] = used
+    return depths, n_depths
+
+
+def rows_by_depth(
+    depth: cython.const[uint16_t][::1],
+    line_offsets: cython.const[int64_t][::1],
+    n_depths: cython.const[int32_t][::1],
+):
+    """Order of events by (line, depth, start), and where each (line, depth) row begins in it: (order int32[n], offsets int64[rows + 1])."""
+    n: int64_t = depth.shape[0]
+    n_lines: int64_t = n_depths.shape[0]
+    order_array = np.empty(n, np.int32)
+    offsets_array = np.zeros(int(np.asarray(n_depths).sum()) + 1, np.int64)
+    next_array = np.zeros(offsets_array.shape[0], np.int64)
+    order: int32_t[::1] = order_array
+    offsets: int64_t[::1] = offsets_array
+    following: int64_t[::1] = next_array
+    line: int64_t
+    i: int64_t
+    row: int64_t
+    first_row: int64_t = 0
+    with cython.nogil:
+        for line in range(n_lines):
+            for i in range(line_offsets[line], line_offsets[line + 1]):
+                offsets[first_row + depth[i] + 1] += 1
+            first_row += n_depths[line]
+        for row in range(first_row):
+            offsets[row + 1] += offsets[row]
+            following[row] = offsets[row]
+        first_row = 0
+        for line in range(n_lines):
+            for i in range(line_offsets[line], line_offsets[line + 1]):
+                row = first_row + depth[i]
+                order[following[row]] = cython.cast(int32_t, i)
+                following[row] += 1
+            first_row += n_depths[line]
+    return order_array, offsets_array

@@ -1,0 +1,113 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Protobuf wire format → arrays of fields, for messages that are looked into one by one or by the thousand. Compiled.
+
+Positions are byte offsets into the file. A malformed message ends with the offset at which reading failed, never with a read
+out of bounds. The twin is `ingest/xspace_protobuf.py`, which reads the same through the protobuf runtime.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int64_t, uint8_t
+from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk(
+    p: cython.pointer(cython.const[uint8_t]),
+    pos: int64_t,
+    end: int64_t,
+    rows: cython.pointer(int64_t),
+    bad: cython.pointer(int64_t),
+) -> int64_t:
+    """Count the fields of a message; where `rows` is given also write (number, wire, value, size) of each."""
+    n: int64_t = 0
+    at: int64_t
+    field: Field
+    bad[0] = -1
+    while pos < end:
+        at = pos
+        pos = read_field(p, pos, end, cython.address(field))
+        if pos < 0:
+            bad[0] = at
+            break
+        if rows != cython.NULL:
+            rows[4 * n] = field.number
+            rows[4 * n + 1] = field.wire
+            rows[4 * n + 2] = field.value
+            rows[4 * n + 3] = field.size
+        n += 1
+    return n
+
+
+def fields(data: cython.const[uint8_t][::1], start: int64_t, end: int64_t):
+    """All fields of the message in data[start:end]: (rows int64[n, 4], bad). A row is number, wire type, value, size.
+
+    For wire type 0 the value is the number itself; else the position of the bytes, and size their number.
+    Where the message is malformed, `bad` is the offset (else -1) and the rows are those before it.
+    """
+    start = max(start, 0)
+    end = min(end, data.shape[0])
+    bad: int64_t = -1
+    if start >= end:
+        return np.empty((0, 4), np.int64), -1
+    p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+    n: int64_t
+    with cython.nogil:
+        n = _walk(p, start, end, cython.NULL, cython.address(bad))
+    rows = np.empty((n, 4), np.int64)
+    view: int64_t[:, ::1] = rows
+    if n:
+        with cython.nogil:
+            _walk(p, start, end, cython.address(view[0, 0]), cython.address(bad))
+    return rows, bad
+
+
+def spans(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    numbers: cython.const[int64_t][::1],
+):
+    """For many messages of one shape, the last field of each of `numbers`: (value, size, count int64[n, k], bad uint8[n]).
+
+    Value and size are as in `fields`, count is how often the field occurs; an absent field has value 0, size -1 and count 0.
+    """
+    n: int64_t = starts.shape[0]
+    k: int64_t = numbers.shape[0]
+    values = np.zeros((n, k), np.int64)
+    found = np.full((n, k), -1, np.int64)
+    counts = np.zeros((n, k), np.int64)
+    broken = np.zeros(n, np.uint8)
+    if n == 0 or k == 0 or data.shape[0] == 0:
+        return values, found, counts, broken
+    v: int64_t[:, ::1] = values
+    s: int64_t[:, ::1] = found
+    c: int64_t[:, ::1] = counts
+    b: uint8_t[::1] = broken
+    p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+    limit: int64_t = data.shape[0]
+    i: int64_t
+    j: int64_t
+    pos: int64_t
+    end: int64_t
+    field: Field
+    with cython.nogil:
+        for i in range(n):
+            pos = starts[i]
+            if pos < 0 or sizes[i] < 0 or sizes[i] > limit - pos:
+                b[i] = 1
+                continue
+            end = pos + sizes[i]
+            while pos < end:
+                pos = read_field(p, pos, end, cython.address(field))
+                if pos < 0:
+                    b[i] = 1
+                    break
+                for j in range(k):
+                    if numbers[j] == field.number:
+                        v[i, j] = field.value
+                        s[i, j] = field.size
+                        c[i, j] += 1
+    return values, found, counts, broken

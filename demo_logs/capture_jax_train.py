@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import shutil
 from pathlib import Path
 
@@ -29,11 +30,8 @@ Params = list[tuple[jax.Array, jax.Array]]
 def init_params(key: jax.Array) -> Params:
     """He-initialised weights and zero biases for LAYER_SIZES."""
     keys = jax.random.split(key, len(LAYER_SIZES) - 1)
-    shapes = zip(LAYER_SIZES[:-1], LAYER_SIZES[1:], strict=True)
-    return [
-        (jax.random.normal(k, shape) * jnp.sqrt(2.0 / shape[0]), jnp.zeros(shape[1]))
-        for k, shape in zip(keys, shapes, strict=True)
-    ]
+    shapes = itertools.pairwise(LAYER_SIZES)
+    return [(jax.random.normal(k, shape) * jnp.sqrt(2.0 / shape[0]), jnp.zeros(shape[1])) for k, shape in zip(keys, shapes, strict=True)]
 
 
 def loss_of(params: Params, images: jax.Array, labels: jax.Array) -> jax.Array:

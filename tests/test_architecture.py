@@ -1,0 +1,183 @@
+"""The shape of the code, checked: who may import whom, how long things may be, and that nothing of one machine stands in the tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tb_tpuprof"
+
+# A module imports from its own part and from parts of a smaller number.
+LAYERS = {
+    "__init__": 0, "units": 0, "errors": 0, "native": 0,
+    "trace": 1,
+    "ingest": 2,
+    "analysis": 3,
+    "session": 4,
+    "tools": 5,
+    "encode": 6,
+    "capture": 6,
+    "serve": 7, "cli": 7, "__main__": 7,
+}  # fmt: skip
+# Beyond the numbers: what a part may not import, though it stands lower.
+NEVER = {
+    "analysis": {"ingest"},
+    "capture": {"trace", "analysis", "session", "tools"},
+}
+# Third parties and the only parts that may import them; an empty set is nowhere.
+ONLY_IN: dict[str, set[str]] = {
+    "tensorflow": set(),
+    "jax": set(),
+    "xprof": set(),
+    "tensorboard": {"serve"},
+    "werkzeug": {"serve"},
+    "grpc": {"capture"},
+    "fsspec": {"ingest"},
+}
+# (module, what it imports): why. Aim: empty.
+DEBTS: dict[tuple[str, str], str] = {}
+
+PYTHON_LINES, TYPESCRIPT_LINES, FUNCTION_LINES, PARAMETERS = 500, 450, 60, 7
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files of the checkout that match, whether committed yet or not; without what git ignores."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
+
+
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its path below it."""
+    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8"), str(path)) for path in tracked("tb_tpuprof/**.py")}
+
+
+def part_of(module: str) -> str:
+    """The part that a path or dotted name belongs to: the first folder or module below the package."""
+    return re.split(r"[/.]", module)[0] or "__init__"
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Dotted names that a module imports, wherever in it; relative imports are not used here and count as errors."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in line {node.lineno}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def forbidden(path: str, name: str) -> str | None:
+    """Why a module may not import a name, or None."""
+    part, head = part_of(path), name.split(".")[0]
+    if head in ONLY_IN and part not in ONLY_IN[head]:
+        return f"{head} belongs to {' and '.join(ONLY_IN[head]) or 'no part of the package'}"
+    if head != "tb_tpuprof":
+        return None
+    other = part_of(name.removeprefix("tb_tpuprof").removeprefix("."))
+    if other not in LAYERS:
+        other = "__init__"
+    if other == part:
+        return None
+    if LAYERS[other] >= LAYERS[part] and LAYERS[part] > 0:
+        return f"{part} stands below or beside {other}"
+    if LAYERS[part] == 0 and other not in ("__init__", "errors", "units"):
+        return f"{part} stands below {other}"
+    return f"{part} never imports {other}" if other in NEVER.get(part, set()) else None
+
+
+def test_every_part_has_a_layer() -> None:
+    assert {part_of(path.removesuffix(".py")) for path in modules()} <= set(LAYERS)
+
+
+def test_imports_go_downward() -> None:
+    wrong = [
+        f"{path} imports {name}: {why}"
+        for path, tree in modules().items()
+        for name in imports(tree)
+        if (why := forbidden(path.removesuffix(".py"), name)) and (path, name) not in DEBTS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_debts_are_still_owed() -> None:
+    everything = {(path, name) for path, tree in modules().items() for name in imports(tree)}
+    assert set(DEBTS) <= everything
+
+
+def is_tool(tree: ast.Module) -> bool:
+    """Whether a module defines `TOOL`."""
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    annotated = [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    return any(isinstance(target, ast.Name) and target.id == "TOOL" for target in [*targets, *annotated])
+
+
+def test_a_tool_never_imports_another_tool() -> None:
+    tools = {path: tree for path, tree in modules().items() if path.startswith("tools/") and is_tool(tree)}
+    names = {"tb_tpuprof." + path.removesuffix(".py").replace("/", ".") for path in tools}
+    wrong = [
+        (path, name) for path, tree in tools.items() for name in imports(tree) if any(name == tool or name.startswith(f"{tool}.") for tool in names)
+    ]
+    assert not wrong
+
+
+def test_files_are_short() -> None:
+    limits = {".py": PYTHON_LINES, ".pyx": PYTHON_LINES, ".ts": TYPESCRIPT_LINES, ".tsx": TYPESCRIPT_LINES}
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in tracked("*.py", "*.pyx", "*.ts", "*.tsx")}
+    assert not [f"{path.relative_to(ROOT)}: {n} lines" for path, n in lengths.items() if n > limits[path.suffix]]
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All functions of a module, nested ones and methods too."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def n_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function's code: signature and body without the docstring."""
+    body = function.body
+    documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str)
+    end, start = function.end_lineno or function.lineno, function.lineno
+    return end - start + 1 - ((body[0].end_lineno or 0) - body[0].lineno + 1 if documented else 0)
+
+
+def n_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Parameters besides self and cls."""
+    arguments = function.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls")])
+
+
+def test_functions_are_short_and_take_few_parameters() -> None:
+    wrong = []
+    for path in tracked("*.py"):
+        for function in functions(ast.parse(path.read_text("utf-8"))):
+            # The compiled loops pass their pointers one by one: C has no frozen dataclass.
+            compiled = path.parent.name == "native"
+            if n_lines(function) > FUNCTION_LINES or (n_parameters(function) > PARAMETERS and not compiled):
+                wrong.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {n_lines(function)} lines, {n_parameters(function)} parameters")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_opens_with_what_it_does() -> None:
+    silent = [path for path, tree in modules().items() if not ast.get_docstring(tree)]
+    assert not silent
+
+
+def test_nothing_of_one_machine_is_in_the_tree() -> None:
+    places = re.compile(rf"{re.escape(str(ROOT.parent))}/|/(?:home|Users)/\w+/|/root/")
+    if ROOT.parent == Path("/"):
+        places = re.compile(r"/(?:home|Users)/\w+/|/root/")
+    wrong = []
+    for path in tracked():
+        if path.suffix in (".pb", ".gz", ".png", ".v2") or ".tfevents." in path.name or path == Path(__file__):
+            continue
+        wrong += [f"{path.relative_to(ROOT)}: {found.group()}" for found in places.finditer(path.read_text("utf-8", "replace"))]
+    assert not wrong, "\n".join(wrong)

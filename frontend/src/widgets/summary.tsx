@@ -1,0 +1,153 @@
+/** What a page says before it shows: verdict, tiles, legend, stacked bar and a list of facts. */
+import type { ComponentChildren, VNode } from 'preact';
+import { exactText, quantity, UNKNOWN } from '../base/units';
+import { RichText } from './rich_text';
+import './summary.css';
+
+const LEVEL_TOKENS = { good: '--good', warn: '--warn', bad: '--bad', unknown: '--line-strong' } as const;
+
+export interface VerdictProps {
+  level: keyof typeof LEVEL_TOKENS;
+  text: string;
+  details: readonly string[];
+  /** The token of the category it speaks of; else the level's colour. */
+  token?: string;
+  next: readonly { text: string; open?: () => void }[];
+}
+
+function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
+  return (
+    <p>
+      Next:{' '}
+      {next.map(({ text, open }, i) => (
+        <span key={i}>
+          {i > 0 && ' · '}
+          {open ? (
+            <button type="button" class="link" onClick={open}>
+              <RichText text={text} />
+            </button>
+          ) : (
+            <RichText text={text} />
+          )}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+export function Verdict({ level, text, details, token, next }: VerdictProps): VNode {
+  return (
+    <section class="verdict" aria-label="Verdict" data-level={level} style={{ '--verdict': `var(${token ?? LEVEL_TOKENS[level]})` }}>
+      <p>
+        <RichText text={text} />
+      </p>
+      {details.map((detail, i) => (
+        <p key={i}>
+          <RichText text={detail} />
+        </p>
+      ))}
+      {next.length > 0 && <NextLine next={next} />}
+    </section>
+  );
+}
+
+export interface TileProps {
+  title: string;
+  value: number | boolean | null;
+  unit: string;
+  note: string;
+}
+
+function Tile({ title, value, unit, note }: TileProps): VNode {
+  const isFlag = typeof value === 'boolean';
+  const shown = isFlag ? { number: value ? 'Yes' : 'No', unit: '' } : quantity(value, unit);
+  const isUnknown = value === null;
+  const tip = isUnknown ? note || 'Unknown' : isFlag ? undefined : exactText(value, unit);
+  return (
+    <div class="tile">
+      <dt>{title}</dt>
+      <dd data-tip={tip} tabIndex={isUnknown ? 0 : undefined}>
+        {shown.number}
+        {shown.unit && <span>{shown.unit}</span>}
+      </dd>
+      <small>{note}</small>
+    </div>
+  );
+}
+
+export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
+  if (!tiles.length) return null;
+  return (
+    <dl class="tiles" aria-label="Key numbers">
+      {tiles.map((tile) => (
+        <Tile key={tile.title} {...tile} />
+      ))}
+    </dl>
+  );
+}
+
+export interface LegendItem {
+  name: string;
+  title: string;
+  token: string;
+}
+
+/** Names of the colours; a click hides and shows a series. */
+export function Legend({ items, hidden, onToggle }: { items: readonly LegendItem[]; hidden: ReadonlySet<string>; onToggle: (name: string) => void }): VNode {
+  return (
+    <div class="legend" role="group" aria-label="Legend">
+      {items.map(({ name, title, token }) => (
+        <button key={name} type="button" aria-pressed={!hidden.has(name)} onClick={() => onToggle(name)}>
+          <span class="dot" style={{ background: `var(${token})` }} />
+          {title}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export interface StackPart {
+  title: string;
+  fraction: number;
+  token: string;
+  tip: string;
+}
+
+export function StackBar({ parts, label }: { parts: readonly StackPart[]; label: string }): VNode {
+  return (
+    <div class="stack-bar" role="img" aria-label={label}>
+      {parts
+        .filter((part) => part.fraction > 0)
+        .map((part) => (
+          <div key={part.title} data-tip={part.tip} style={{ flex: `${part.fraction} 1 0`, background: `var(${part.token})` }} />
+        ))}
+    </div>
+  );
+}
+
+export function Facts({ facts }: { facts: readonly { name: string; value: string | null }[] }): VNode {
+  return (
+    <dl class="facts">
+      {facts.map(({ name, value }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value ?? UNKNOWN}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A part of a page under a heading, with a note beside it and controls at its end. */
+export function Section({ title, note, end, children }: { title: string; note?: string; end?: ComponentChildren; children: ComponentChildren }): VNode {
+  return (
+    <section class="section" aria-label={title}>
+      <h2>
+        {title}
+        {note && <small>{note}</small>}
+        {end && <span class="end">{end}</span>}
+      </h2>
+      {children}
+    </section>
+  );
+}

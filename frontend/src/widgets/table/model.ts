@@ -1,0 +1,189 @@
+/** What a table shows: columns and a view (sort, search, filters, hidden columns) become the rows in order. Pure. */
+import { matches, wordsOf } from '../../base/search';
+import { exactText, format, UNKNOWN } from '../../base/units';
+import { parseFilter, type Cell } from './filter';
+
+export type { Cell } from './filter';
+
+export interface TableColumn {
+  name: string;
+  title: string;
+  unit: string;
+  kind: 'text' | 'number' | 'bool';
+  description?: string;
+  cell(row: number): Cell;
+}
+
+export interface TableData {
+  columns: readonly TableColumn[];
+  nRows: number;
+}
+
+export interface TableView {
+  sort: { column: string; descending: boolean } | null;
+  query: string;
+  /** What is typed above each column. */
+  filters: Readonly<Record<string, string>>;
+  hidden: ReadonlySet<string>;
+}
+
+export const PLAIN_VIEW: TableView = { sort: null, query: '', filters: {}, hidden: new Set() };
+
+/** Reads a view from URL parameters `sort`, `q`, `hide` and `f.<column>`; `initial` fills what they leave open. */
+export function parseView(params: Readonly<Record<string, string>>, initial: TableView = PLAIN_VIEW): TableView {
+  const sort = params['sort'];
+  const filters: Record<string, string> = {};
+  for (const [name, text] of Object.entries(params)) if (name.startsWith('f.')) filters[name.slice(2)] = text;
+  return {
+    sort: sort === undefined ? initial.sort : sort === 'none' ? null : { column: sort.replace(/^-/, ''), descending: sort.startsWith('-') },
+    query: params['q'] ?? initial.query,
+    filters: Object.keys(filters).length ? filters : initial.filters,
+    hidden: params['hide'] === undefined ? initial.hidden : new Set(params['hide'].split(',').filter((name) => name && name !== 'none')),
+  };
+}
+
+function sortText(sort: TableView['sort']): string {
+  return sort ? (sort.descending ? '-' : '') + sort.column : 'none';
+}
+
+function hideText(hidden: ReadonlySet<string>): string {
+  return [...hidden].sort().join(',') || 'none';
+}
+
+/** The change of the URL parameters that leads from view to view; what is as in `initial` takes no place in the URL. */
+export function viewChange(from: TableView, to: TableView, initial: TableView = PLAIN_VIEW): Record<string, string | undefined> {
+  const change: Record<string, string | undefined> = {
+    sort: sortText(to.sort) === sortText(initial.sort) ? undefined : sortText(to.sort),
+    q: to.query || undefined,
+    hide: hideText(to.hidden) === hideText(initial.hidden) ? undefined : hideText(to.hidden),
+  };
+  for (const name of Object.keys(from.filters)) change[`f.${name}`] = undefined;
+  for (const [name, text] of Object.entries(to.filters)) change[`f.${name}`] = text || undefined;
+  return change;
+}
+
+export function shownColumns(data: TableData, view: TableView): TableColumn[] {
+  return data.columns.filter((column) => !view.hidden.has(column.name));
+}
+
+const COLLATOR = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+/** Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per different text, not compared per row. */
+function sortKeys(column: TableColumn, nRows: number): Float64Array {
+  const keys = new Float64Array(nRows).fill(Number.NaN);
+  const rank = new Map<string, number>();
+  if (column.kind === 'text') {
+    for (let row = 0; row < nRows; row++) {
+      const cell = column.cell(row);
+      if (typeof cell === 'string') rank.set(cell, 0);
+    }
+    [...rank.keys()].sort(COLLATOR.compare).forEach((text, place) => rank.set(text, place));
+  }
+  for (let row = 0; row < nRows; row++) {
+    const cell = column.cell(row);
+    if (cell !== null) keys[row] = typeof cell === 'string' ? (rank.get(cell) ?? Number.NaN) : Number(cell);
+  }
+  return keys;
+}
+
+/** Sorts in place; equal rows keep their order, unknown ones come last in both directions. */
+function sortRows(rows: Int32Array, keys: Float64Array, descending: boolean): Int32Array {
+  const sign = descending ? -1 : 1;
+  return rows.sort((a, b) => {
+    const left = keys[a] as number;
+    const right = keys[b] as number;
+    if (left < right) return -sign;
+    if (left > right) return sign;
+    if (left === right) return a - b;
+    return Number(Number.isNaN(left)) - Number(Number.isNaN(right)) || a - b;
+  });
+}
+
+function testsOf(data: TableData, view: TableView): ((row: number) => boolean)[] {
+  const tests: ((row: number) => boolean)[] = [];
+  for (const column of data.columns) {
+    const text = view.filters[column.name];
+    const test = text ? parseFilter(text, column.kind, column.unit) : null;
+    if (test) tests.push((row) => test(column.cell(row)));
+  }
+  const texts = data.columns.filter((column) => column.kind === 'text');
+  for (const word of wordsOf(view.query)) tests.push((row) => texts.some((column) => matches(String(column.cell(row) ?? ''), [word])));
+  return tests;
+}
+
+/** Makes the function that gives the rows of a view in order. It remembers the sort keys of columns once sorted by. */
+export function rowFinder(data: TableData): (view: TableView) => Int32Array {
+  const keysOf = new Map<string, Float64Array>();
+  const all = Int32Array.from({ length: data.nRows }, (_, row) => row);
+  return (view) => {
+    const tests = testsOf(data, view);
+    const rows = tests.length ? all.filter((row) => tests.every((test) => test(row))) : all.slice();
+    const column = data.columns.find((candidate) => candidate.name === view.sort?.column);
+    if (!view.sort || !column) return rows;
+    const keys = keysOf.get(column.name) ?? sortKeys(column, data.nRows);
+    keysOf.set(column.name, keys);
+    return sortRows(rows, keys, view.sort.descending);
+  };
+}
+
+export function cellText(column: TableColumn, cell: Cell): string {
+  if (cell === null) return UNKNOWN;
+  if (typeof cell === 'number') return format(cell, column.unit);
+  return typeof cell === 'boolean' ? (cell ? 'Yes' : 'No') : cell;
+}
+
+/** All of the cell's value: for the tooltip and the clipboard. */
+export function cellExact(column: TableColumn, cell: Cell): string {
+  return typeof cell === 'number' ? exactText(cell, column.unit) : cellText(column, cell);
+}
+
+/** Sums over rows; null where nothing is known. */
+export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | null {
+  let sum = 0;
+  let isKnown = false;
+  for (let i = 0; i < rows.length; i++) {
+    const cell = column.cell(rows[i] as number);
+    if (typeof cell !== 'number') continue;
+    sum += cell;
+    isKnown = true;
+  }
+  return isKnown ? sum : null;
+}
+
+/** The few different texts of a column, for a list to choose from; null: too many. */
+export function choicesOf(column: TableColumn, nRows: number, limit = 12): string[] | null {
+  const seen = new Set<string>();
+  for (let row = 0; row < nRows; row++) {
+    const cell = column.cell(row);
+    if (typeof cell === 'string') seen.add(cell);
+    if (seen.size > limit) return null;
+  }
+  return seen.size > 1 ? [...seen].sort(COLLATOR.compare) : null;
+}
+
+function csvField(cell: Cell): string {
+  const text = cell === null ? '' : String(cell);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The rows and columns that are shown, with exact values in the columns' own units. */
+export function toCsv(columns: readonly TableColumn[], rows: ArrayLike<number>): string {
+  const lines = [columns.map((column) => csvField(column.name)).join(',')];
+  for (let i = 0; i < rows.length; i++) lines.push(columns.map((column) => csvField(column.cell(rows[i] as number))).join(','));
+  return `${lines.join('\r\n')}\r\n`;
+}
+
+const CHAR_PX = 7.2;
+const SAMPLE_ROWS = 200;
+
+/** A width from the title and the first rows: fixed, so that rows scrolling by do not shake the columns. */
+export function columnWidth(column: TableColumn, nRows: number, extraPx = 0): number {
+  let chars = column.title.length + 2;
+  const isText = column.kind === 'text';
+  const limit = isText ? 46 : 18;
+  for (let row = 0; row < Math.min(nRows, SAMPLE_ROWS); row++) {
+    const text = cellText(column, column.cell(row));
+    chars = Math.max(chars, Math.min(limit, text.length));
+  }
+  return Math.round(Math.max(56, chars * CHAR_PX + 18) + extraPx);
+}

@@ -1,0 +1,254 @@
+/** A table of up to some 100,000 rows: sorts, searches, filters, hides columns; draws only the rows on screen; all by keyboard. */
+import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { copyText } from '../../base/clipboard';
+import { Header } from './header';
+import { cellExact, cellText, columnWidth, PLAIN_VIEW, rowFinder, shownColumns, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
+import './style.css';
+import { Toolbar } from './toolbar';
+
+const ROW_PX = 30;
+/** Up to this many rows all are drawn and the page scrolls, not the table. */
+const PLAIN_ROWS = 40;
+const SHARE_PX = 60;
+
+export interface TableProps {
+  data: TableData;
+  label: string;
+  view?: TableView;
+  /** Absent: the table keeps its view itself, beginning with `view`. */
+  onView?: (view: TableView, how: 'push' | 'replace') => void;
+  /** Columns whose sum over the shown rows stands below. */
+  totals?: readonly string[];
+  /** Columns of names in the source: set in the fixed-width font. */
+  mono?: readonly string[];
+  /** The colour of the bars of fractions, for the whole table or a row. */
+  barToken?: string | ((row: number) => string);
+  /** Own content for a cell; undefined: the usual. */
+  render?: (column: TableColumn, row: number, text: string) => ComponentChildren | undefined;
+  hasToolbar?: boolean;
+  maxHeight?: string;
+}
+
+interface Active {
+  row: number;
+  column: number;
+}
+
+function useRows(scroll: { current: HTMLDivElement | null }, count: number): { first: number; last: number; total: number; reveal: (row: number) => void } {
+  const [, redraw] = useState(0);
+  const virtual = useRef<Virtualizer<HTMLDivElement, Element> | null>(null);
+  const options = {
+    count,
+    getScrollElement: () => scroll.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    initialRect: { width: 0, height: 600 },
+    observeElementRect,
+    observeElementOffset,
+    scrollToFn: elementScroll,
+    onChange: () => redraw((n) => n + 1),
+  };
+  virtual.current ??= new Virtualizer(options);
+  virtual.current.setOptions(options);
+  useLayoutEffect(() => virtual.current?._didMount(), []);
+  useLayoutEffect(() => virtual.current?._willUpdate());
+  const items = virtual.current.getVirtualItems();
+  const reveal = (row: number): void => virtual.current?.scrollToIndex(row, { align: 'auto' });
+  if (count <= PLAIN_ROWS) return { first: 0, last: count, total: count, reveal: () => undefined };
+  return { first: items[0]?.index ?? 0, last: (items.at(-1)?.index ?? -1) + 1, total: count, reveal };
+}
+
+function Share({ fraction, text, token }: { fraction: number; text: string; token: string }): VNode {
+  return (
+    <div class="share">
+      <span>
+        <i style={{ width: `${Math.min(1, Math.max(0, fraction)) * 100}%`, background: `var(${token})` }} />
+      </span>
+      <b>{text}</b>
+    </div>
+  );
+}
+
+function cellContent(props: TableProps, column: TableColumn, row: number, cell: Cell): ComponentChildren {
+  const text = cellText(column, cell);
+  const own = props.render?.(column, row, text);
+  if (own !== undefined) return own;
+  if (column.unit !== 'fraction' || typeof cell !== 'number') return text;
+  const token = typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
+  return <Share fraction={cell} text={text} token={token} />;
+}
+
+function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive: boolean): string {
+  const names = [column.kind === 'number' ? 'n' : '', cell === null ? 'unknown' : '', isActive ? 'active' : '', props.mono?.includes(column.name) ? 'mono' : ''];
+  return names.filter(Boolean).join(' ');
+}
+
+interface BodyProps {
+  props: TableProps;
+  columns: readonly TableColumn[];
+  rows: Int32Array;
+  range: { first: number; last: number; total: number };
+  active: Active;
+  id: string;
+}
+
+function Body({ props, columns, rows, range, active, id }: BodyProps): VNode {
+  const lines = [];
+  for (let at = range.first; at < Math.min(range.last, rows.length); at++) {
+    const row = rows[at] as number;
+    lines.push(
+      <tr key={row} aria-rowindex={at + 2} data-at={at}>
+        {columns.map((column, c) => {
+          const cell = column.cell(row);
+          const isActive = active.row === at && active.column === c;
+          return (
+            <td
+              key={column.name}
+              id={isActive ? `${id}-active` : undefined}
+              data-column={c}
+              data-tip={cell === null ? 'Unknown' : cellExact(column, cell)}
+              class={cellClass(props, column, cell, isActive)}
+            >
+              {cellContent(props, column, row, cell)}
+            </td>
+          );
+        })}
+      </tr>,
+    );
+  }
+  const space = (nRows: number, key: string): VNode | null =>
+    nRows > 0 ? (
+      <tr key={key} class="space" aria-hidden="true">
+        <td colSpan={columns.length} style={{ height: `${nRows * ROW_PX}px` }} />
+      </tr>
+    ) : null;
+  return (
+    <tbody>
+      {space(range.first, 'above')}
+      {lines}
+      {space(range.total - range.last, 'below')}
+    </tbody>
+  );
+}
+
+function Totals({ columns, rows, names }: { columns: readonly TableColumn[]; rows: Int32Array; names: readonly string[] }): VNode {
+  return (
+    <tfoot>
+      <tr>
+        {columns.map((column, c) => {
+          const total = names.includes(column.name) ? totalOf(column, rows) : null;
+          const text = total === null ? '' : cellText(column, total);
+          return (
+            <td key={column.name} class={column.kind === 'number' ? 'n' : ''} data-tip={total === null ? undefined : cellExact(column, total)}>
+              {c === 0 && !text ? 'Total' : text}
+            </td>
+          );
+        })}
+      </tr>
+    </tfoot>
+  );
+}
+
+function moved(active: Active, key: string, page: number): Active | null {
+  const { row, column } = active;
+  const moves: Record<string, Active> = {
+    ArrowDown: { row: row + 1, column },
+    ArrowUp: { row: row - 1, column },
+    ArrowRight: { row, column: column + 1 },
+    ArrowLeft: { row, column: column - 1 },
+    PageDown: { row: row + page, column },
+    PageUp: { row: row - page, column },
+    Home: { row: 0, column },
+    End: { row: Number.MAX_SAFE_INTEGER, column },
+  };
+  return moves[key] ?? null;
+}
+
+function clampActive(to: Active, nRows: number, nColumns: number): Active {
+  return { row: Math.max(0, Math.min(nRows - 1, to.row)), column: Math.max(0, Math.min(nColumns - 1, to.column)) };
+}
+
+function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (row: number) => void): { active: Active; onKey: (event: KeyboardEvent) => void; onClick: (event: MouseEvent) => void } {
+  const [active, setActive] = useState<Active>({ row: 0, column: 0 });
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.target !== event.currentTarget) return;
+    if ((event.ctrlKey || event.metaKey) && event.key === 'c' && !window.getSelection()?.toString()) {
+      const column = columns[active.column];
+      const cell = column?.cell(rows[active.row] ?? -1);
+      if (column && cell !== undefined) void copyText(cell === null ? '' : String(cell));
+      return;
+    }
+    const to = event.ctrlKey || event.metaKey || event.altKey ? null : moved(active, event.key, 15);
+    if (!to) return;
+    event.preventDefault();
+    const next = clampActive(to, rows.length, columns.length);
+    setActive(next);
+    reveal(next.row);
+  };
+  const onClick = (event: MouseEvent): void => {
+    const cell = event.target instanceof Element ? event.target.closest<HTMLElement>('td[data-column]') : null;
+    if (cell) setActive({ row: Number(cell.parentElement?.dataset['at']), column: Number(cell.dataset['column']) });
+  };
+  return { active, onKey, onClick };
+}
+
+function useView({ view: given, onView }: TableProps): [TableView, (view: TableView, how: 'push' | 'replace') => void] {
+  const [own, setOwn] = useState<TableView>(given ?? PLAIN_VIEW);
+  return onView ? [given ?? PLAIN_VIEW, onView] : [own, setOwn];
+}
+
+export function Table(props: TableProps): VNode {
+  const { data, label, totals, hasToolbar = true, maxHeight = 'min(72vh, 760px)' } = props;
+  const [view, setView] = useView(props);
+  const [hasFilters, setFilters] = useState(Object.values(view.filters).some(Boolean));
+  const find = useMemo(() => rowFinder(data), [data]);
+  const rows = useMemo(() => find(view), [find, view.sort, view.query, view.filters]);
+  const columns = shownColumns(data, view);
+  const widths = useMemo(() => new Map(data.columns.map((column) => [column.name, columnWidth(column, data.nRows, column.unit === 'fraction' ? SHARE_PX : 0)])), [data]);
+  const scroll = useRef<HTMLDivElement>(null);
+  const range = useRows(scroll, rows.length);
+  const { active, onKey, onClick } = useActive(rows, columns, range.reveal);
+  const id = useId();
+  useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
+  const minWidth = columns.reduce((sum, column) => sum + (widths.get(column.name) ?? 0), 0);
+  return (
+    <div class="table-box">
+      {hasToolbar && <Toolbar {...{ data, view, rows, label, hasFilters, onView: setView }} onFilters={() => setFilters(!hasFilters)} />}
+      <div class="table-scroll" ref={scroll} style={rows.length > PLAIN_ROWS ? { height: `min(${(rows.length + 3) * ROW_PX}px, ${maxHeight})` } : {}}>
+        <table
+          class="grid"
+          role="grid"
+          tabIndex={0}
+          aria-label={label}
+          aria-rowcount={rows.length + 1}
+          aria-colcount={columns.length}
+          aria-activedescendant={`${id}-active`}
+          style={{ minWidth: `${minWidth}px` }}
+          onKeyDown={onKey}
+          onClick={onClick}
+        >
+          <colgroup>
+            {columns.map((column) => (
+              <col key={column.name} style={{ width: `${widths.get(column.name) ?? 0}px` }} />
+            ))}
+          </colgroup>
+          <Header {...{ data, columns, view, hasFilters, onView: setView }} />
+          <Body {...{ props, columns, rows, range, active, id }} />
+          {totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />}
+        </table>
+      </div>
+      {!rows.length && (
+        <div class="table-empty">
+          {data.nRows ? 'No row passes the search and the filters.' : 'No rows.'}
+          {data.nRows > 0 && (
+            <button type="button" class="button small" onClick={() => setView({ ...view, query: '', filters: {} }, 'push')}>
+              Show all
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+/** The line above a table: search, filters on and off, columns to show, how many rows, CSV of what is shown. */
+import type { VNode } from 'preact';
+import { saveText } from '../../base/clipboard';
+import { plural } from '../../base/units';
+import { PopupButton } from '../menu';
+import { shownColumns, toCsv, type TableData, type TableView } from './model';
+
+export interface ToolbarProps {
+  data: TableData;
+  view: TableView;
+  rows: Int32Array;
+  label: string;
+  hasFilters: boolean;
+  onFilters: () => void;
+  onView: (view: TableView, how: 'push' | 'replace') => void;
+}
+
+function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' | 'onView'>): VNode {
+  const toggle = (name: string): void => {
+    const hidden = new Set(view.hidden);
+    if (!hidden.delete(name)) hidden.add(name);
+    if (hidden.size < data.columns.length) onView({ ...view, hidden }, 'push');
+  };
+  return (
+    <div class="column-list" role="group" aria-label="Columns to show">
+      {data.columns.map((column) => (
+        <label key={column.name}>
+          <input type="checkbox" checked={!view.hidden.has(column.name)} onChange={() => toggle(column.name)} />
+          {column.title}
+        </label>
+      ))}
+    </div>
+  );
+}
+
+export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView }: ToolbarProps): VNode {
+  const nFilters = Object.values(view.filters).filter(Boolean).length;
+  const count = rows.length === data.nRows ? plural(data.nRows, 'row') : `${rows.length.toLocaleString('en-US')} of ${plural(data.nRows, 'row')}`;
+  const save = (): void => saveText(toCsv(shownColumns(data, view), rows), `${label.replace(/\W+/g, '_').toLowerCase()}.csv`, 'text/csv');
+  return (
+    <div class="table-tools">
+      <input
+        class="field"
+        type="search"
+        data-key="search"
+        placeholder="Search  /"
+        aria-label={`Search in ${label}`}
+        value={view.query}
+        onInput={(event) => onView({ ...view, query: event.currentTarget.value }, 'replace')}
+      />
+      <span class="count" role="status">
+        {count}
+      </span>
+      <button type="button" class="button small" aria-pressed={hasFilters} onClick={onFilters}>
+        Filters{nFilters ? ` (${nFilters})` : ''}
+      </button>
+      <PopupButton small label={view.hidden.size ? `Columns (${data.columns.length - view.hidden.size} of ${data.columns.length})` : 'Columns'}>
+        <ColumnList data={data} view={view} onView={onView} />
+      </PopupButton>
+      <button type="button" class="button small" data-tip="The rows and columns that are shown, with exact values" onClick={save}>
+        CSV
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,111 @@
+/**
+ * Boxes of one batch as parallel arrays, and their conversion into the instance buffer that the renderers draw.
+ *
+ *   boxes sorted by (row, start)          rowFirst = [0, 2, 5]
+ *   row 0   [ 0 ]   [ 1 ]                 rowY     = [24, 42]     (NaN: the row is hidden)
+ *   row 1   [2][3]     [4]
+ *
+ * Drawing knows rows and pixels, not tracks or traces: whoever lays out the rows says where each one is.
+ */
+
+export interface Boxes {
+  readonly n: number;
+  readonly startPs: Float64Array;
+  readonly durationPs: Float64Array;
+  readonly nameId: Int32Array;
+  readonly eventId: Float64Array;
+  /** 1: one event, drawn exactly; more: that many events too short for a pixel. */
+  readonly nMerged: Float64Array;
+  readonly names: readonly string[];
+  /** Boxes of row r are rowFirst[r] … rowFirst[r + 1] - 1. */
+  readonly rowFirst: Int32Array;
+}
+
+/** Where each row of a batch is, from the top of the scrolled content, in CSS pixels. */
+export interface RowPlaces {
+  readonly y: Float32Array;
+  readonly height: Uint8Array;
+}
+
+/**
+ * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, is-merged, height, unused.
+ */
+export interface InstanceBatch {
+  readonly n: number;
+  readonly originPs: number;
+  readonly bytes: ArrayBuffer;
+  readonly floats: Float32Array;
+  readonly marks: Uint8Array;
+}
+
+export const INSTANCE_BYTES = 16;
+
+/**
+ * How far beyond the window a box may reach in the buffer, in windows. An event that began an hour before a 1 µs window
+ * would leave float32 no digits for its other end; cut at ten windows the error stays below 0.01 px.
+ */
+const REACH = 10;
+
+export function encodeInstances(
+  boxes: Boxes,
+  places: RowPlaces,
+  styleOfName: Uint8Array,
+  window: { readonly startPs: number; readonly endPs: number },
+): InstanceBatch {
+  const originPs = window.startPs;
+  const reach = REACH * Math.max(window.endPs - window.startPs, 1);
+  const bytes = new ArrayBuffer(boxes.n * INSTANCE_BYTES);
+  const floats = new Float32Array(bytes);
+  const marks = new Uint8Array(bytes);
+  let n = 0;
+  for (let row = 0; row + 1 < boxes.rowFirst.length; row++) {
+    const y = places.y[row] as number;
+    if (Number.isNaN(y)) continue;
+    const last = boxes.rowFirst[row + 1] as number;
+    for (let i = boxes.rowFirst[row] as number; i < last; i++, n++) {
+      const from = (boxes.startPs[i] as number) - originPs;
+      floats[4 * n] = Math.max(from, -reach);
+      floats[4 * n + 1] = Math.min(from + (boxes.durationPs[i] as number), reach);
+      floats[4 * n + 2] = y;
+      marks[16 * n + 12] = styleOfName[boxes.nameId[i] as number] ?? 0;
+      marks[16 * n + 13] = (boxes.nMerged[i] as number) > 1 ? 1 : 0;
+      marks[16 * n + 14] = places.height[row] as number;
+    }
+  }
+  return { n, originPs, bytes, floats, marks };
+}
+
+/** The first box of rows[lo, hi) that starts after timePs. */
+export function firstAfter(startPs: Float64Array, lo: number, hi: number, timePs: number): number {
+  let from = lo;
+  let to = hi;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((startPs[middle] as number) <= timePs) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+/** The box of a row at timePs, or within slackPs of it (boxes are drawn at least a pixel wide); −1: none. */
+export function boxAt(boxes: Boxes, row: number, timePs: number, slackPs: number): number {
+  const lo = boxes.rowFirst[row];
+  const hi = boxes.rowFirst[row + 1];
+  if (lo === undefined || hi === undefined) return -1;
+  const after = firstAfter(boxes.startPs, lo, hi, timePs);
+  const before = after - 1;
+  const gapBefore = before >= lo ? timePs - (boxes.startPs[before] as number) - (boxes.durationPs[before] as number) : Infinity;
+  if (gapBefore <= 0) return before;
+  const gapAfter = after < hi ? (boxes.startPs[after] as number) - timePs : Infinity;
+  if (Math.min(gapBefore, gapAfter) > slackPs) return -1;
+  return gapBefore <= gapAfter ? before : after;
+}
+
+/** The row at a height of the scrolled content, by the rows' places; −1: none. */
+export function rowAt(places: RowPlaces, y: number): number {
+  for (let row = 0; row < places.y.length; row++) {
+    const top = places.y[row] as number;
+    if (y >= top && y < top + (places.height[row] as number)) return row;
+  }
+  return -1;
+}

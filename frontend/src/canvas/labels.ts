@@ -1,0 +1,74 @@
+/** Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the box begins left of it. */
+
+import { firstAfter, type Boxes, type RowPlaces } from './boxes';
+import type { Frame } from './renderer';
+import type { TextFitter } from './text';
+
+/** Narrower boxes have no label (CSS pixels). */
+export const LABEL_FROM_PX = 26;
+
+const PADDING_PX = 4;
+
+/** Rows lower than this are too low for text. */
+const TEXT_HEIGHT_PX = 12;
+
+export interface LabelLook {
+  readonly fitter: TextFitter;
+  readonly font: string;
+  readonly inks: readonly [string, string];
+  /** On a merged box: the theme's own text colour. */
+  readonly mergedInk: string;
+  readonly styleOfName: Uint8Array;
+  readonly isLightInk: Uint8Array;
+}
+
+const countLabels = new Map<number, string>();
+
+/** "214 events", "48k events": what a merged box says. */
+export function countLabel(n: number): string {
+  const known = countLabels.get(n);
+  if (known !== undefined) return known;
+  const text = `${n < 10_000 ? String(n) : n < 1e6 ? `${(n / 1e3).toFixed(0)}k` : `${(n / 1e6).toFixed(1)}M`} events`;
+  if (countLabels.size > 10_000) countLabels.clear();
+  countLabels.set(n, text);
+  return text;
+}
+
+export function drawLabels(context: CanvasRenderingContext2D, boxes: Boxes, places: RowPlaces, frame: Frame, look: LabelLook): void {
+  context.font = look.font;
+  context.textBaseline = 'middle';
+  const bottom = frame.scrollPx + frame.heightPx;
+  for (let row = 0; row + 1 < boxes.rowFirst.length; row++) {
+    const y = places.y[row] as number;
+    const height = places.height[row] as number;
+    if (height < TEXT_HEIGHT_PX || !(y < bottom && y + height > frame.scrollPx)) continue;
+    drawRow(context, boxes, row, y - frame.scrollPx + height / 2 + 0.5, frame, look);
+  }
+}
+
+function drawRow(context: CanvasRenderingContext2D, boxes: Boxes, row: number, middle: number, frame: Frame, look: LabelLook): void {
+  const perPs = frame.widthPx / (frame.endPs - frame.startPs);
+  const leastPs = LABEL_FROM_PX / perPs;
+  const lo = boxes.rowFirst[row] as number;
+  const hi = boxes.rowFirst[row + 1] as number;
+  let ink = '';
+  for (let i = Math.max(lo, firstAfter(boxes.startPs, lo, hi, frame.startPs) - 1); i < hi; i++) {
+    const start = boxes.startPs[i] as number;
+    if (start >= frame.endPs) break;
+    const duration = boxes.durationPs[i] as number;
+    if (duration < leastPs) continue;
+    const left = Math.max((start - frame.startPs) * perPs, 0);
+    const room = Math.min((start + duration - frame.startPs) * perPs, frame.widthPx) - left - 2 * PADDING_PX;
+    if (room < LABEL_FROM_PX - 2 * PADDING_PX) continue;
+    const nameId = boxes.nameId[i] as number;
+    const nMerged = boxes.nMerged[i] as number;
+    const text = look.fitter.fit(nMerged > 1 ? countLabel(nMerged) : (boxes.names[nameId] ?? ''), room);
+    if (text === '') continue;
+    const wanted = nMerged > 1 ? look.mergedInk : look.isLightInk[look.styleOfName[nameId] as number] ? look.inks[1] : look.inks[0];
+    if (wanted !== ink) {
+      ink = wanted;
+      context.fillStyle = ink;
+    }
+    context.fillText(text, left + PADDING_PX, middle);
+  }
+}

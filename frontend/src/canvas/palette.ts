@@ -1,0 +1,74 @@
+/**
+ * A few base colours (the theme's categories of time) become the fills of boxes: SHADES neighbours of each, told apart by
+ * hue and lightness, and for each fill the ink, dark or light, that reads better on it. Styles are numbered
+ * family × SHADES + shade, so a change of theme changes this table and nothing in the buffers.
+ */
+
+import { hashName, luminance } from '../base/color';
+import type { Rgb } from './renderer';
+
+export const SHADES = 6;
+
+/** Turns of hue (degrees) and of lightness (0–1) of the shades of a family: small enough to stay the family's colour. */
+const OFFSETS: readonly (readonly [number, number])[] = [
+  [0, 0],
+  [-13, 0.06],
+  [13, -0.06],
+  [-9, -0.08],
+  [17, 0.04],
+  [4, 0.1],
+];
+
+const DARK_INK: Rgb = [0.07, 0.08, 0.1];
+const LIGHT_INK: Rgb = [1, 1, 1];
+
+export interface Palette {
+  readonly fills: readonly Rgb[];
+  /** 1: light ink reads better on this fill. */
+  readonly isLightInk: Uint8Array;
+}
+
+function toHsl([r, g, b]: Rgb): [number, number, number] {
+  const max = Math.max(r, g, b);
+  const min = Math.min(r, g, b);
+  const lightness = (max + min) / 2;
+  const delta = max - min;
+  if (delta === 0) return [0, 0, lightness];
+  const saturation = delta / (1 - Math.abs(2 * lightness - 1));
+  const sector = max === r ? ((g - b) / delta + 6) % 6 : max === g ? (b - r) / delta + 2 : (r - g) / delta + 4;
+  return [sector * 60, saturation, lightness];
+}
+
+function fromHsl(hue: number, saturation: number, lightness: number): Rgb {
+  const part = (n: number): number => {
+    const k = (n + hue / 30 + 12) % 12;
+    return lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+  };
+  return [part(0), part(8), part(4)];
+}
+
+/** Contrast ratio of WCAG 2, 1–21. */
+export function contrastOf(a: Rgb, b: Rgb): number {
+  const [one, other] = [luminance(a), luminance(b)];
+  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+}
+
+export function makePalette(families: readonly Rgb[]): Palette {
+  const fills = families.flatMap((base) => {
+    const [hue, saturation, lightness] = toHsl(base);
+    return OFFSETS.map(([turn, lift]) => fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + lift))));
+  });
+  const isLightInk = Uint8Array.from(fills, (fill) => Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK))));
+  return { fills, isLightInk };
+}
+
+export function inkCss(isLight: number): string {
+  const ink = isLight ? LIGHT_INK : DARK_INK;
+  return `rgb(${ink.map((part) => Math.round(part * 255)).join(' ')})`;
+}
+
+/** The same name has the same shade in every run and session. */
+export function shadeOf(name: string): number {
+  const hash = hashName(name);
+  return ((hash ^ (hash >>> 15)) >>> 0) % SHADES;
+}

@@ -1,0 +1,62 @@
+/** What draws boxes: WebGL2 where there is one, else a 2D canvas. Both take the same buffers and give the same picture. */
+
+import type { InstanceBatch } from './boxes';
+
+/** One frame's view, in CSS pixels; the canvas has widthPx × pixelRatio by heightPx × pixelRatio device pixels. */
+export interface Frame {
+  widthPx: number;
+  heightPx: number;
+  pixelRatio: number;
+  startPs: number;
+  endPs: number;
+  /** How far the content is scrolled down. */
+  scrollPx: number;
+}
+
+/** An RGB triple, 0–1. */
+export type Rgb = readonly [number, number, number];
+
+export interface BoxColors {
+  /** Fill per style number. */
+  readonly fills: readonly Rgb[];
+  readonly background: Rgb;
+}
+
+export interface BoxRenderer {
+  readonly kind: 'webgl' | 'canvas2d';
+  readonly canvas: HTMLCanvasElement;
+  setColors(colors: BoxColors): void;
+  setBatch(batch: InstanceBatch): void;
+  draw(frame: Frame): void;
+  dispose(): void;
+}
+
+export const MAX_STYLES = 64;
+
+/** Boxes at least this wide leave a hairline to the next, so that neighbours of one colour stay apart (device pixels). */
+export const GAP_FROM_PX = 4;
+
+/** Width and spacing of the hatching of merged boxes, in CSS pixels. */
+export const HATCH_PX = 4;
+
+/** Merged boxes: how much of the fill remains between the hatching lines. */
+export const MERGED_FILL = 0.45;
+
+export function mix(a: Rgb, b: Rgb, shareOfA: number): Rgb {
+  const t = 1 - shareOfA;
+  return [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t];
+}
+
+export function cssOf(color: Rgb): string {
+  return `rgb(${color.map((part) => Math.round(part * 255)).join(' ')})`;
+}
+
+/** Sizes the canvas for the frame; true where that changed (and so cleared) it. */
+export function fitCanvas(canvas: HTMLCanvasElement, frame: Frame): boolean {
+  const width = Math.max(1, Math.round(frame.widthPx * frame.pixelRatio));
+  const height = Math.max(1, Math.round(frame.heightPx * frame.pixelRatio));
+  if (canvas.width === width && canvas.height === height) return false;
+  canvas.width = width;
+  canvas.height = height;
+  return true;
+}

@@ -1,0 +1,83 @@
+/**
+ * Names become labels that fit their boxes. Widths are measured once per character and font, the cut forms of a name are
+ * kept: a frame that shows what the frame before showed allocates nothing.
+ */
+
+const ELLIPSIS = '…';
+
+interface Measured {
+  /** Width of the first k + 1 characters. */
+  readonly widths: Float32Array;
+  /** The name cut to k characters, once it was needed. */
+  readonly cuts: (string | undefined)[];
+}
+
+/** Names kept before the cache starts afresh: a long session over millions of names must not grow without end. */
+const MAX_NAMES = 20_000;
+
+/** Boxes show the beginning of a name; no screen shows more of it than this. */
+const MAX_CHARACTERS = 400;
+
+export class TextFitter {
+  private readonly characters = new Map<string, number>();
+  private readonly names = new Map<string, Measured>();
+
+  constructor(private readonly measure: (text: string) => number) {}
+
+  /** The text itself where it fits, else its beginning and an ellipsis; empty where not even two letters fit. */
+  fit(text: string, widthPx: number): string {
+    const measured = this.measured(text);
+    const { widths } = measured;
+    const whole = widths.length === 0 ? 0 : (widths[widths.length - 1] as number);
+    if (whole <= widthPx && text.length <= MAX_CHARACTERS) return text;
+    const room = widthPx - this.width(ELLIPSIS);
+    const count = charactersWithin(widths, room);
+    if (count < 2) return '';
+    const known = measured.cuts[count];
+    if (known !== undefined) return known;
+    const cut = text.slice(0, count) + ELLIPSIS;
+    measured.cuts[count] = cut;
+    return cut;
+  }
+
+  width(text: string): number {
+    let total = 0;
+    for (let i = 0; i < text.length; i++) total += this.characterWidth(text.charAt(i));
+    return total;
+  }
+
+  private measured(text: string): Measured {
+    const known = this.names.get(text);
+    if (known) return known;
+    if (this.names.size >= MAX_NAMES) this.names.clear();
+    const widths = new Float32Array(Math.min(text.length, MAX_CHARACTERS));
+    let total = 0;
+    for (let i = 0; i < widths.length; i++) {
+      total += this.characterWidth(text.charAt(i));
+      widths[i] = total;
+    }
+    const fresh: Measured = { widths, cuts: [] };
+    this.names.set(text, fresh);
+    return fresh;
+  }
+
+  private characterWidth(character: string): number {
+    const known = this.characters.get(character);
+    if (known !== undefined) return known;
+    const width = this.measure(character);
+    this.characters.set(character, width);
+    return width;
+  }
+}
+
+/** How many characters fit, by the running widths (binary search). */
+export function charactersWithin(widths: Float32Array, roomPx: number): number {
+  let lo = 0;
+  let hi = widths.length;
+  while (lo < hi) {
+    const middle = (lo + hi) >>> 1;
+    if ((widths[middle] as number) <= roomPx) lo = middle + 1;
+    else hi = middle;
+  }
+  return lo;
+}

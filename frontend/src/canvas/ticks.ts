@@ -1,0 +1,77 @@
+/**
+ * A window of time becomes the ticks of its ruler: round steps (1, 2, 5 × 10^k), at least `minGapPx` apart.
+ *
+ * Deep in a long trace an absolute label would need a dozen digits ("204.118203450 ms"); then the ruler names the base once
+ * and labels the ticks relative to it ("+450 ps").
+ */
+
+import { pxPerPs, spanPs, type Viewport } from './viewport';
+
+export interface Ruler {
+  readonly stepPs: number;
+  /** Time of the first tick at or after the window's start; tick i is at firstPs + i * stepPs. */
+  readonly firstPs: number;
+  readonly nTicks: number;
+  /** What the labels are relative to; 0 where they are absolute. */
+  readonly basePs: number;
+  readonly baseLabel: string;
+}
+
+const UNITS: readonly (readonly [string, number])[] = [
+  ['ps', 1],
+  ['ns', 1e3],
+  ['µs', 1e6],
+  ['ms', 1e9],
+  ['s', 1e12],
+];
+
+const MAX_DECIMALS = 3;
+
+/** The smallest of 1, 2, 5 × 10^k that is at least `least`. */
+export function niceStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  const lead = Math.max(least, 1) / power;
+  const step = lead <= 1 + 1e-9 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10;
+  return step * power;
+}
+
+function unitFor(magnitudePs: number): readonly [string, number] {
+  let best = UNITS[0] as readonly [string, number];
+  for (const unit of UNITS) if (magnitudePs >= unit[1]) best = unit;
+  return best;
+}
+
+function decimalsFor(stepPs: number, unitPs: number): number {
+  return Math.max(0, Math.ceil(Math.log10(unitPs / stepPs) - 1e-9));
+}
+
+/** A time in the unit that fits its size, with as many decimals as tell one step from the next. */
+export function timeLabel(timePs: number, stepPs: number): string {
+  if (timePs === 0) return '0';
+  const [unit, unitPs] = unitFor(Math.abs(timePs));
+  return `${(timePs / unitPs).toFixed(decimalsFor(stepPs, unitPs))} ${unit}`;
+}
+
+export function rulerOf(view: Viewport, widthPx: number, minGapPx = 110): Ruler {
+  const stepPs = niceStep(minGapPx / pxPerPs(view, widthPx));
+  const firstPs = Math.ceil(view.startPs / stepPs) * stepPs;
+  const nTicks = Math.max(0, Math.floor((view.endPs - firstPs) / stepPs) + 1);
+  const [, unitPs] = unitFor(Math.max(view.endPs, 1));
+  if (decimalsFor(stepPs, unitPs) <= MAX_DECIMALS) return { stepPs, firstPs, nTicks, basePs: 0, baseLabel: '' };
+  const baseStep = niceStep(spanPs(view));
+  const basePs = Math.floor(view.startPs / baseStep) * baseStep;
+  return { stepPs, firstPs, nTicks, basePs, baseLabel: basePs > 0 ? timeLabel(basePs, baseStep) : '' };
+}
+
+export function tickLabel(ruler: Ruler, index: number): string {
+  const timePs = ruler.firstPs + index * ruler.stepPs;
+  if (ruler.basePs === 0) return timeLabel(timePs, unitStep(timePs, ruler.stepPs));
+  return `+${timeLabel(timePs - ruler.basePs, unitStep(timePs - ruler.basePs, ruler.stepPs))}`;
+}
+
+/** "1 ms", not "1.0 ms" next to "500 µs": the step, but no finer than this time's own trailing zeros need. */
+function unitStep(timePs: number, stepPs: number): number {
+  let step = stepPs;
+  while (step * 10 <= Math.abs(timePs) && Math.abs(timePs) % (step * 10) === 0) step *= 10;
+  return step;
+}

@@ -1,0 +1,136 @@
+/**
+ * Boxes as instanced quads in WebGL2: one draw call, times become pixels in the vertex shader, so a frame of 50,000 boxes
+ * costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
+ */
+
+import { INSTANCE_BYTES, type InstanceBatch } from './boxes';
+import { fitCanvas, GAP_FROM_PX, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type BoxRenderer, type Frame } from './renderer';
+
+const VERTEX = `#version 300 es
+precision highp float;
+layout(location = 0) in vec3 place;   // start and end from the batch's origin in ps; y in CSS px
+layout(location = 1) in vec3 marks;   // style, is-merged, height in CSS px
+uniform vec2 size;                    // of the canvas, device px
+uniform vec2 time;                    // window's start from the origin in ps; device px per ps
+uniform vec2 offset;                  // scroll in CSS px; device px per CSS px
+uniform vec3 fills[${String(MAX_STYLES)}];
+flat out vec3 fill;
+flat out float hatched;
+void main() {
+  float left = clamp(floor((place.x - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
+  float right = clamp(floor((place.y - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
+  float width = right - left;
+  right = left + (width >= ${GAP_FROM_PX.toFixed(1)} ? width - 1.0 : max(width, 1.0));
+  float top = floor((place.z - offset.x) * offset.y + 0.5);
+  float bottom = top + floor(marks.z * offset.y + 0.5);
+  vec2 corner = vec2(float(gl_VertexID & 1), float(gl_VertexID >> 1));
+  vec2 px = mix(vec2(left, top), vec2(right, bottom), corner);
+  gl_Position = vec4(px / size * vec2(2.0, -2.0) + vec2(-1.0, 1.0), 0.0, 1.0);
+  fill = fills[int(marks.x)];
+  hatched = marks.y;
+}`;
+
+const FRAGMENT = `#version 300 es
+precision highp float;
+flat in vec3 fill;
+flat in float hatched;
+uniform vec3 background;
+uniform float hatchPx;
+out vec4 color;
+void main() {
+  float line = step(0.5, fract((gl_FragCoord.x + gl_FragCoord.y) / (2.0 * hatchPx)));
+  float share = mix(1.0, mix(${MERGED_FILL.toFixed(2)}, 0.85, line), hatched);
+  color = vec4(mix(background, fill, share), 1.0);
+}`;
+
+interface Program {
+  readonly program: WebGLProgram;
+  readonly uniform: Readonly<Record<'size' | 'time' | 'offset' | 'fills' | 'background' | 'hatchPx', WebGLUniformLocation | null>>;
+}
+
+function compile(gl: WebGL2RenderingContext): Program | null {
+  const program = gl.createProgram();
+  for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
+    const shader = gl.createShader(kind);
+    if (!shader) return null;
+    gl.shaderSource(shader, source);
+    gl.compileShader(shader);
+    gl.attachShader(program, shader);
+  }
+  gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
+  const at = (name: string): WebGLUniformLocation | null => gl.getUniformLocation(program, name);
+  return {
+    program,
+    uniform: { size: at('size'), time: at('time'), offset: at('offset'), fills: at('fills'), background: at('background'), hatchPx: at('hatchPx') },
+  };
+}
+
+class WebglRenderer implements BoxRenderer {
+  readonly kind = 'webgl';
+  private readonly buffer: WebGLBuffer | null;
+  private readonly vertexArray: WebGLVertexArrayObject | null;
+  private n = 0;
+  private originPs = 0;
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private readonly gl: WebGL2RenderingContext,
+    private readonly linked: Program,
+  ) {
+    this.buffer = gl.createBuffer();
+    this.vertexArray = gl.createVertexArray();
+    gl.bindVertexArray(this.vertexArray);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffer);
+    gl.enableVertexAttribArray(0);
+    gl.vertexAttribPointer(0, 3, gl.FLOAT, false, INSTANCE_BYTES, 0);
+    gl.vertexAttribDivisor(0, 1);
+    gl.enableVertexAttribArray(1);
+    gl.vertexAttribPointer(1, 3, gl.UNSIGNED_BYTE, false, INSTANCE_BYTES, 12);
+    gl.vertexAttribDivisor(1, 1);
+    gl.useProgram(linked.program);
+  }
+
+  setColors(colors: BoxColors): void {
+    const fills = new Float32Array(MAX_STYLES * 3);
+    colors.fills.slice(0, MAX_STYLES).forEach((fill, index) => { fills.set(fill, index * 3); });
+    this.gl.uniform3fv(this.linked.uniform.fills, fills);
+    this.gl.uniform3f(this.linked.uniform.background, ...colors.background);
+  }
+
+  setBatch(batch: InstanceBatch): void {
+    this.n = batch.n;
+    this.originPs = batch.originPs;
+    this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffer);
+    this.gl.bufferData(this.gl.ARRAY_BUFFER, batch.marks.subarray(0, batch.n * INSTANCE_BYTES), this.gl.DYNAMIC_DRAW);
+  }
+
+  draw(frame: Frame): void {
+    const { gl, canvas } = this;
+    const { uniform } = this.linked;
+    fitCanvas(canvas, frame);
+    gl.viewport(0, 0, canvas.width, canvas.height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    if (this.n === 0) return;
+    gl.uniform2f(uniform.size, canvas.width, canvas.height);
+    gl.uniform2f(uniform.time, frame.startPs - this.originPs, canvas.width / (frame.endPs - frame.startPs));
+    gl.uniform2f(uniform.offset, frame.scrollPx, frame.pixelRatio);
+    gl.uniform1f(uniform.hatchPx, HATCH_PX * frame.pixelRatio * 0.5);
+    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.n);
+  }
+
+  dispose(): void {
+    this.gl.deleteBuffer(this.buffer);
+    this.gl.deleteVertexArray(this.vertexArray);
+    this.gl.deleteProgram(this.linked.program);
+  }
+}
+
+/** A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take a new one). */
+export function webglRenderer(canvas: HTMLCanvasElement): BoxRenderer | null {
+  const gl = canvas.getContext('webgl2', { alpha: true, antialias: false, depth: false, preserveDrawingBuffer: false });
+  if (!gl) return null;
+  const linked = compile(gl);
+  return linked ? new WebglRenderer(canvas, gl, linked) : null;
+}

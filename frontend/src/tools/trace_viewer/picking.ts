@@ -1,0 +1,62 @@
+/** From a point on the screen, or from a box and a direction, to a box. */
+
+import { boxAt, firstAfter, rowAt, type RowPlaces } from '../../canvas/boxes';
+import type { TraceWindow } from './model';
+
+/** A box as the page speaks of it: enough to outline, to name and to ask for its details. */
+export interface Picked {
+  readonly event: number;
+  readonly name: string;
+  readonly startPs: number;
+  readonly durationPs: number;
+  readonly nMerged: number;
+  readonly track: number;
+  readonly depth: number;
+}
+
+export type Direction = 'left' | 'right' | 'up' | 'down';
+
+export function pickedAt(window: TraceWindow, row: number, index: number): Picked {
+  const { boxes } = window;
+  return {
+    event: boxes.eventId[index] as number,
+    name: boxes.names[boxes.nameId[index] as number] ?? '',
+    startPs: boxes.startPs[index] as number,
+    durationPs: boxes.durationPs[index] as number,
+    nMerged: boxes.nMerged[index] as number,
+    track: window.rowTrack[row] as number,
+    depth: window.rowDepth[row] as number,
+  };
+}
+
+export function pick(window: TraceWindow, places: RowPlaces, timePs: number, contentY: number, slackPs: number): Picked | null {
+  const row = rowAt(places, contentY);
+  const index = row < 0 ? -1 : boxAt(window.boxes, row, timePs, slackPs);
+  return index < 0 ? null : pickedAt(window, row, index);
+}
+
+export function rowOf(window: TraceWindow, track: number, depth: number): number {
+  for (let row = 0; row < window.rowTrack.length; row++) {
+    if (window.rowTrack[row] === track && window.rowDepth[row] === depth) return row;
+  }
+  return -1;
+}
+
+/** The previous or next box of the row, the box around it, or the first box within it; null: there is none. */
+export function neighbour(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
+  const step = direction === 'up' ? -1 : direction === 'down' ? 1 : 0;
+  const row = rowOf(window, from.track, from.depth + step);
+  if (row < 0) return null;
+  const { startPs, rowFirst } = window.boxes;
+  const lo = rowFirst[row] as number;
+  const hi = rowFirst[row + 1] as number;
+  const after = firstAfter(startPs, lo, hi, from.startPs);
+  let index = after;
+  if (direction === 'up') index = after - 1;
+  if (direction === 'left') for (index = after - 1; index >= lo && (startPs[index] as number) >= from.startPs; ) index--;
+  if (direction === 'down') {
+    if (after > lo && startPs[after - 1] === from.startPs) index = after - 1;
+    if (index < hi && (startPs[index] as number) >= from.startPs + from.durationPs) return null;
+  }
+  return index < lo || index >= hi ? null : pickedAt(window, row, index);
+}

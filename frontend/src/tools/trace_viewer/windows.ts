@@ -1,0 +1,108 @@
+/** Which window of the trace to ask for, which of those at hand to draw, and which to forget. */
+
+import { spanPs, type Viewport } from '../../canvas/viewport';
+import type { TraceWindow, WindowRequest } from './model';
+
+/** The widest picture asked for, in device pixels. */
+export const MAX_WIDTH_PX = 4000;
+
+/** Wider screens get their picture a little coarser than a pixel rather than none beside the window. */
+const SHARP_WIDTH_PX = 3300;
+
+/** With more tracks than this, only those in sight are asked for. */
+export const ALL_TRACKS_MAX = 200;
+
+/** A picture is good enough until it is this much coarser than the screen. */
+const COARSENESS = 1.3;
+
+const MAX_WINDOWS = 16;
+
+export interface Wanted {
+  readonly view: Viewport;
+  /** Device pixels of the canvas. */
+  readonly widthPx: number;
+  readonly durationPs: number;
+  /** The tracks in sight; null: all. */
+  readonly trackIds: readonly number[] | null;
+}
+
+/** What lies beside the window on either side, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
+export function marginFor(widthPx: number): number {
+  return Math.min(1, Math.max(0.1, (MAX_WIDTH_PX / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
+}
+
+export function planRequest({ view, widthPx, durationPs, trackIds }: Wanted): WindowRequest {
+  const margin = marginFor(widthPx) * spanPs(view);
+  const startPs = Math.max(0, Math.floor(view.startPs - margin));
+  const endPs = Math.min(durationPs, Math.ceil(view.endPs + margin));
+  const perPs = Math.min(widthPx, SHARP_WIDTH_PX) / spanPs(view);
+  return { startPs, endPs, widthPx: Math.max(1, Math.min(MAX_WIDTH_PX, Math.round((endPs - startPs) * perPs))), trackIds };
+}
+
+function covers(window: TraceWindow, from: number, to: number, trackIds: readonly number[] | null): boolean {
+  if (window.startPs > from || window.endPs < to) return false;
+  if (!window.trackIds) return true;
+  return trackIds !== null && trackIds.every((id) => window.trackIds?.has(id));
+}
+
+function coarsestPsPerPx({ view, widthPx }: Wanted): number {
+  return (COARSENESS * spanPs(view)) / Math.min(widthPx, SHARP_WIDTH_PX);
+}
+
+function isSharp(window: TraceWindow, wanted: Wanted): boolean {
+  return window.isExact || window.psPerPx <= coarsestPsPerPx(wanted);
+}
+
+/** Sharp, and some way from its edges: nothing needs to be asked for. */
+export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
+  const room = 0.3 * marginFor(wanted.widthPx) * spanPs(wanted.view);
+  const from = Math.max(0, wanted.view.startPs - room);
+  const to = Math.min(wanted.durationPs, wanted.view.endPs + room);
+  return isSharp(window, wanted) && covers(window, from, to, wanted.trackIds);
+}
+
+/** Whether the answer under way will show this view sharply. */
+export function willServe(request: WindowRequest, wanted: Wanted): boolean {
+  const { startPs, endPs, trackIds, widthPx } = request;
+  if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs) return false;
+  if (trackIds && !wanted.trackIds?.every((id) => trackIds.includes(id))) return false;
+  return (endPs - startPs) / widthPx <= coarsestPsPerPx(wanted);
+}
+
+export class Windows {
+  /** The whole trace, never forgotten: whatever the view, there is something to draw. */
+  private whole: TraceWindow | null = null;
+  private readonly recent: TraceWindow[] = [];
+
+  add(window: TraceWindow, isWhole: boolean): void {
+    if (isWhole) this.whole = window;
+    else this.recent.unshift(window);
+    if (this.recent.length > MAX_WINDOWS) this.recent.pop();
+  }
+
+  get overview(): TraceWindow | null {
+    return this.whole;
+  }
+
+  /** The window to draw: of the sharp ones that cover the view the one with the fewest boxes; else the finest; else any. */
+  best(wanted: Wanted): TraceWindow | null {
+    const all = this.whole ? [...this.recent, this.whole] : this.recent;
+    const covering = all.filter((window) => covers(window, wanted.view.startPs, wanted.view.endPs, wanted.trackIds));
+    const comfortable = covering.filter((window) => isComfortable(window, wanted));
+    const sharp = comfortable.length > 0 ? comfortable : covering.filter((window) => isSharp(window, wanted));
+    const chosen = sharp.length > 0
+      ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))
+      : covering.reduce<TraceWindow | null>((a, b) => (a && a.psPerPx <= b.psPerPx ? a : b), null);
+    const found = chosen ?? this.whole;
+    this.touch(found);
+    return found;
+  }
+
+  private touch(window: TraceWindow | null): void {
+    const at = window ? this.recent.indexOf(window) : -1;
+    if (window && at > 0) {
+      this.recent.splice(at, 1);
+      this.recent.unshift(window);
+    }
+  }
+}

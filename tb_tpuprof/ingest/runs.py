@@ -1,10 +1,49 @@
-"""A logdir → its runs and their hosts, by looking at folders only: no trace is opened."""
+"""A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
+
+    <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run name: <folder above plugins>/<session>
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
+from tb_tpuprof.ingest.files import filesystem, is_url, storage_errors
 
 SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+NO_NAME = "(no name)"
+_LEGACY = re.compile(
+    r"\.(trace|trace\.json(\.gz)?|(overview_page|input_pipeline|tensorflow_stats|kernel_stats|pod_viewer|op_profile"
+    r"|memory_profile|memory_viewer|tf_data_bottleneck_analysis)\.(json|pb))(\.gz)?$"
+)
+_SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
+_MAX_FOLDERS = 200_000
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One host's trace file."""
+
+    host: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A profile run. `state` is ok, legacy (only files that older profilers wrote) or empty; `message` says what to do then."""
+
+    name: str
+    path: str
+    files: tuple[HostFile, ...]
+    captured_at: str
+    state: str
+    message: str
 
 
 def host_of(path: str) -> str:
@@ -12,5 +51,154 @@ def host_of(path: str) -> str:
     name = os.path.basename(path)
     for suffix in SUFFIXES:
         if name.endswith(suffix):
-            return name[: -len(suffix)]
+            return name[: -len(suffix)] or NO_NAME
     return name
+
+
+def find_runs(logdir: str) -> list[RunInfo]:
+    """All runs below a logdir, newest first. A logdir that does not exist has none."""
+    found = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
+    return sorted(found, key=lambda run: (run.captured_at, run.name), reverse=True)
+
+
+def has_runs(logdir: str) -> bool:
+    """Whether there is any run below the logdir; stops at the first."""
+    if is_url(logdir):
+        return bool(find_runs(logdir))
+    return next(_session_folders(logdir), None) is not None
+
+
+def find_run(logdir: str, name: str) -> RunInfo:
+    """The run of that name. Raises RunNotFound; the name cannot lead out of the logdir."""
+    parts = name.split("/")
+    if not name or "\0" in name or "\\" in name or os.path.isabs(name) or any(part in ("", ".", "..") for part in parts):
+        raise RunNotFound(name, "that is not the name of a run")
+    if is_url(logdir):
+        for run in _url_runs(logdir):
+            if run.name == name:
+                return run
+        raise RunNotFound(name)
+    path = os.path.join(logdir, *parts[:-1], "plugins", "profile", parts[-1])
+    if not os.path.isdir(path):
+        raise RunNotFound(name, "its folder does not exist (any more)")
+    return _run(logdir, path)
+
+
+def open_run(run_dir: str) -> RunInfo:
+    """The run in a folder that holds trace files. Raises StorageError where there is no such folder."""
+    if is_url(run_dir):
+        fs, inner = filesystem(run_dir)
+        with storage_errors(run_dir):
+            entries = [entry for entry in fs.ls(inner, detail=True) if entry["type"] == "file"]
+        return _url_run(os.path.basename(run_dir.rstrip("/")), run_dir.rstrip("/"), entries)
+    if not os.path.isdir(run_dir):
+        raise StorageError(f"{run_dir} is not a folder.", "Give the folder that holds the *.xplane.pb files.")
+    return _run(os.path.dirname(os.path.abspath(run_dir)), os.path.abspath(run_dir))
+
+
+def host_file(run: RunInfo, host: str) -> HostFile:
+    """The file of one of the run's hosts. Raises HostNotFound."""
+    for file in run.files:
+        if file.host == host:
+            return file
+    raise HostNotFound(host, [file.host for file in run.files])
+
+
+def _session_folders(logdir: str) -> Iterator[str]:
+    """Folders below any plugins/profile. Links are followed, but no folder is entered twice."""
+    seen: set[tuple[int, int]] = set()
+    stack = [logdir]
+    while stack and len(seen) < _MAX_FOLDERS:
+        folder = stack.pop()
+        try:
+            facts = os.stat(folder)
+            if (facts.st_dev, facts.st_ino) in seen:
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            with os.scandir(folder) as entries:
+                folders = [entry.path for entry in entries if entry.is_dir()]
+        except OSError:
+            continue
+        if folder.replace(os.sep, "/").endswith("/plugins/profile"):
+            yield from folders
+        else:
+            stack += folders
+
+
+def _run(logdir: str, path: str) -> RunInfo:
+    files: list[HostFile] = []
+    is_legacy = False
+    newest = 0
+    with storage_errors(path), os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIXES):
+                facts = entry.stat()
+                files.append(HostFile(host_of(entry.name), entry.path, facts.st_size, facts.st_mtime_ns))
+                newest = max(newest, facts.st_mtime_ns)
+            elif _LEGACY.search(entry.name):
+                is_legacy = True
+        newest = newest or os.stat(path).st_mtime_ns
+    return _info(_run_name(logdir, path), path, files, newest, is_legacy)
+
+
+def _run_name(logdir: str, path: str) -> str:
+    above = os.path.dirname(os.path.dirname(os.path.dirname(path)))
+    relative = os.path.relpath(above, logdir).replace(os.sep, "/")
+    session = os.path.basename(path)
+    return session if relative == "." or relative.startswith("..") else f"{relative}/{session}"
+
+
+def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy: bool) -> RunInfo:
+    unique = {file.host: file for file in sorted(files, key=lambda file: file.path, reverse=True)}
+    ordered = tuple(sorted(unique.values(), key=lambda file: _natural(file.host)))
+    state, message = "ok", ""
+    if not files and is_legacy:
+        state = "legacy"
+        message = (
+            "This run holds only files of an older profiler, which kept finished pages instead of the trace. "
+            "Profile the job again with TensorFlow 2.3 or newer, JAX or PyTorch/XLA to get an .xplane.pb file."
+        )
+    elif not files:
+        state, message = "empty", "This run's folder holds no .xplane.pb file. The capture may have failed or is still being written."
+    return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key by which worker-10 comes after worker-9."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part]
+
+
+def _captured_at(name: str, newest_ns: int) -> str:
+    match = _SESSION_TIME.match(name.rsplit("/", 1)[-1])
+    if match:
+        try:
+            return datetime(*(int(part) for part in match.groups())).isoformat()  # type: ignore[arg-type]
+        except ValueError:
+            pass
+    return datetime.fromtimestamp(newest_ns / 1e9, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _url_runs(logdir: str) -> list[RunInfo]:
+    fs, inner = filesystem(logdir)
+    with storage_errors(logdir):
+        found = fs.find(inner, detail=True)
+    prefix = logdir.split("://", 1)[0] + "://"
+    sessions: dict[str, list[dict[str, object]]] = {}
+    for path, entry in found.items():
+        folder = os.path.dirname(path)
+        if os.path.dirname(folder).endswith("plugins/profile"):
+            sessions.setdefault(folder, []).append({**entry, "name": path})
+    return [_url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found) for folder, found in sessions.items()]
+
+
+def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
+    files, is_legacy, newest = [], False, 0
+    for entry in entries:
+        base = os.path.basename(str(entry["name"]))
+        if base.endswith(SUFFIXES):
+            stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created") or 0
+            mtime = int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0
+            files.append(HostFile(host_of(base), f"{url}/{base}", int(str(entry.get("size") or 0)), mtime))
+            newest = max(newest, mtime)
+        is_legacy |= bool(_LEGACY.search(base))
+    return _info(name, url, files, newest, is_legacy)

@@ -63,6 +63,13 @@ class Trace:
         """Events with a place in time."""
         return self.events.n_rows
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the tables, memory-mapped ones counted in full."""
+        stats = (self.event_stats.table, self.metadata_stats.table, self.plane_stats.table)
+        tables = (self.planes, self.lines, self.events, self.metadata, self.aggregates, self.stat_names, *stats)
+        return sum(table.size_bytes for table in tables) + self.strings.blob.nbytes + self.strings.offsets.nbytes
+
     @cached_property
     def event_line(self) -> npt.NDArray[np.int32]:
         """The line of each event."""

@@ -1,0 +1,72 @@
+"""Names of events and operations: what framework, operation and type a name stands for. Looked at once per distinct name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+UNKNOWN, TENSORFLOW, JAX, TF_DATA, MEMCPY, INPUT_PIPELINE, XLA_CPU = range(7)
+
+_TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
+_TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
+_JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
+_NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
+_HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
+_MEMCPY_KINDS = ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD", "MemcpyHToH")
+
+
+@dataclass(frozen=True)
+class Op:
+    """A framework operation: `scope/dense/MatMul` of type `MatMul`."""
+
+    name: str
+    type: str
+    category: int = UNKNOWN
+
+
+def parse_op(full_name: str) -> Op:
+    """The operation that a traced name such as `scope/name:Type` stands for.
+
+    Without a colon it is a copy between memories or unknown. `Iterator…:` is a stage of a tf.data pipeline. A capitalised
+    type is TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's
+    last part without its number.
+    """
+    name, colon, type_ = full_name.partition(":")
+    if not colon:
+        kind = _memcpy_kind(full_name)
+        return Op(full_name, kind, MEMCPY) if kind else Op(full_name, "")
+    if name == "Iterator":
+        return Op(full_name, "Dataset", TF_DATA)
+    if _TF_NAME.fullmatch(name) and _TF_TYPE.fullmatch(type_):
+        return Op(name, type_, TENSORFLOW)
+    derived = type_ or _NUMBER_SUFFIX.sub("", name.rpartition("/")[2])
+    if _JAX_TYPE.fullmatch(derived):
+        return Op(name, derived.partition("[")[0], JAX)
+    return Op(full_name, "") if type_ else Op(name, derived, TENSORFLOW)
+
+
+def hlo_op_type(hlo_op: str) -> str:
+    """The kind of an HLO instruction from its name: `dot.12` → `dot`, `loop_add_fusion.3.clone` → `loop_add_fusion`."""
+    return _HLO_SUFFIX.sub("", hlo_op) or hlo_op
+
+
+@lru_cache(maxsize=1024)
+def _memcpy_kind(name: str) -> str:
+    if name[:6].lower() != "memcpy":
+        return ""
+    lower = name.lower()
+    return next((kind for kind in _MEMCPY_KINDS if lower.startswith(kind.lower())), "")
+
+
+def is_explicit_step(name: str) -> bool:
+    """Whether the name marks a step: `train`, `test` or `TraceContext` in front, no slash."""
+    return name.startswith(("train", "test", "TraceContext")) and "/" not in name
+
+
+def is_loop_op(name: str) -> bool:
+    """Whether the name is of a TensorFlow v1 loop, in which grouping by threads means nothing."""
+    return name in _LOOP_OPS
+
+
+_LOOP_OPS = frozenset(("WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"))

@@ -1,0 +1,84 @@
+"""Steps of GPUs: the span of the kernels that a step launched, and what the streams did in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.planes import line_events, planes, step_line_of_gpu
+from tb_tpuprof.analysis.stat_rows import first_ints
+from tb_tpuprof.analysis.step_classes import gpu_class
+from tb_tpuprof.analysis.steps import StepParts
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+def stream_events(trace: Trace, plane: int) -> npt.NDArray[np.intp]:
+    """Events of a GPU's streams, without derived lines."""
+    derived = planes(trace).is_derived_line
+    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in trace.lines_of([plane]).tolist() if not derived[line]]
+    return np.concatenate(parts) if parts else np.empty(0, np.intp)
+
+
+def gpu_parts(trace: Trace) -> StepParts:
+    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker of the step."""
+    launched = np.zeros(trace.n_events, np.bool_)
+    owner, value = first_ints(trace, "correlation_id")
+    launched[owner[value >= 0]] = True
+    markers, counted = [], []
+    for plane in planes(trace).gpus:
+        rows = stream_events(trace, plane)
+        found = _markers(trace, plane, rows)
+        rows = rows[launched[rows] & (groups(trace).group[rows] >= 0)]
+        rows = rows[np.isin(groups(trace).group[rows], found[0])]
+        if len(rows):
+            markers.append(found[:, np.isin(found[0], groups(trace).group[rows])])
+            counted.append(rows)
+    marker = np.concatenate(markers, axis=1) if markers else np.empty((3, 0), np.int64)
+    rows = np.concatenate(counted) if counted else np.empty(0, np.intp)
+    start = trace.events["start_ps"][rows]
+    group = groups(trace).group[rows].astype(np.int64)
+    return StepParts(marker[0], marker[1], marker[2], group, start, start + trace.events["duration_ps"][rows], gpu_classes(trace, rows))
+
+
+def _markers(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
+    """(group, start, end) of a GPU's step markers: the file's derived `Steps` line, else runs of events of one group in time order."""
+    line = step_line_of_gpu(trace, plane)
+    if line >= 0:
+        rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
+    group = groups(trace).group[rows]
+    start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
+    order = np.lexsort((duration, start))
+    group, start, end = group[order].astype(np.int64), start[order], (start + duration)[order]
+    known = np.flatnonzero(group >= 0)
+    if line < 0 and len(known):
+        # Ungrouped events between grouped ones belong to the latest group.
+        latest = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
+        group, start, end = group[latest][latest >= 0], start[latest >= 0], end[latest >= 0]
+    else:
+        group, start, end = group[known], start[known], end[known]
+    if not len(group):
+        return np.empty((3, 0), np.int64)
+    if line >= 0:
+        return np.stack((group, start, end))
+    first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    return np.stack((group[first], start[first], np.maximum.reduceat(end, first)))
+
+
+def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint8]:
+    """Class of each event of GPU streams; looked at once per pair of name and shape."""
+    metadata = trace.events["metadata"][rows].astype(np.int64)
+    texts = trace.event_stats.texts("shape")
+    shape = np.full(len(rows), -1, np.int64)
+    if len(texts.owner) and len(rows):
+        dense = np.full(trace.n_events, -1, np.int32)
+        dense[texts.owner] = texts.value
+        shape = dense[rows].astype(np.int64)
+    pairs, inverse = np.unique(metadata * (len(trace.strings) + 1) + shape + 1, return_inverse=True)
+    classes = [
+        gpu_class(trace.strings[trace.metadata["name"][pair // (len(trace.strings) + 1)]], trace.strings.get(pair % (len(trace.strings) + 1) - 1))
+        for pair in pairs.tolist()
+    ]  # fmt: skip
+    return np.array(classes, np.uint8)[inverse] if len(pairs) else np.empty(0, np.uint8)

@@ -1,0 +1,157 @@
+"""Operations that ran on the host: TensorFlow's and JAX's by their traced names, tf.data's stages, XLA's on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.event_names import TENSORFLOW, UNKNOWN, hlo_op_type, parse_op
+from tb_tpuprof.analysis.grouping import eager_ops
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import nest_rows
+from tb_tpuprof.analysis.op_metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.trace.trace import Trace
+
+
+class Names:
+    """Operations by name, each with the first type that is known of it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.types: list[str] = []
+        self.can_be_eager: list[bool] = []
+
+    def add(self, name: str, type_: str, can_be_eager: bool = False) -> int:
+        """Row of an operation, new or known."""
+        row = self.rows.setdefault(name, len(self.rows))
+        if row == len(self.types):
+            self.types.append(type_)
+            self.can_be_eager.append(can_be_eager)
+        elif not self.types[row]:
+            self.types[row] = type_
+            self.can_be_eager[row] = can_be_eager
+        return row
+
+
+@once
+def host_ops(trace: Trace) -> OpMetrics:
+    """Occurrences, total and self time of the operations on the host's threads.
+
+    Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input pipelines (stats
+    `_ipl_stage_id`, `_ipl_stage_cat`), events that name their operation in the stat `tf_op`, and, where there is no
+    accelerator, XLA's operations on the CPU (stat `hlo_op`). What names its operation only in `tf_op` may be no more than a memory allocation for it; it counts as an
+    occurrence all the same, as in other profilers. Self time is the duration minus the operations nested inside
+    it on the same line. The span is the sum over lines of the time from the first operation's start to the last one's end.
+    """
+    names = Names()
+    op = _op_by_name(trace, names)
+    rows, op_of_row = _rows_by_name(trace, op)
+    for found_rows, found_op in (_rows_by_stage(trace, names), _rows_by_tf_op(trace, names), _rows_by_hlo_op(trace, names)):
+        fresh = ~np.isin(found_rows, rows)
+        rows = np.concatenate((rows, found_rows[fresh]))
+        op_of_row = np.concatenate((op_of_row, found_op[fresh]))
+    if not len(rows):
+        return no_ops()
+    order = np.argsort(rows, kind="stable")
+    rows, op_of_row = rows[order], op_of_row[order]
+    _parent, self_ps = nest_rows(trace, rows)
+    duration = trace.events["duration_ps"][rows]
+    is_eager = eager_ops(trace)[rows] & np.array(names.can_be_eager, np.bool_)[op_of_row]
+    found = Occurrences(op_of_row, duration, self_ps, is_eager)
+    return sum_occurrences(list(zip(names.rows, names.types, strict=True)), found, _span_ps(trace, rows))
+
+
+def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
+    """Operation that each metadata row of the host's plane names, -1 for none."""
+    result = np.full(len(trace.metadata), -1, np.int64)
+    strings = trace.strings
+    for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
+        text = strings[trace.metadata["name"][row]]
+        if ":" in text or text[:6].lower() == "memcpy":
+            op = parse_op(text)
+            if op.category != UNKNOWN:
+                result[row] = names.add(op.name, op.type, op.category == TENSORFLOW)
+    return result
+
+
+def _rows_by_name(trace: Trace, op: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    if not (op >= 0).any():
+        return np.empty(0, np.intp), np.empty(0, np.int64)
+    rows = np.flatnonzero((op >= 0)[trace.events["metadata"]])
+    rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
+    return rows, op[trace.events["metadata"][rows]]
+
+
+def _on_host(trace: Trace, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    line = trace.event_line[rows]
+    on_host: npt.NDArray[np.bool_] = np.isin(trace.lines["plane"][line], planes(trace).hosts) & ~planes(trace).is_derived_line[line]
+    return on_host
+
+
+def _texts(trace: Trace, key: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Host events with a text stat and the text's string id, each event once."""
+    sparse = trace.event_stats.texts(key)
+    if not len(sparse.owner):
+        return np.empty(0, np.intp), np.empty(0, np.int64)
+    owner, first = np.unique(sparse.owner, return_index=True)
+    mine = _on_host(trace, owner)
+    return owner[mine].astype(np.intp), sparse.value[first][mine].astype(np.int64)
+
+
+def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[np.int64]:
+    """Each text's operation, -1 for none."""
+    keys = np.array(sorted(ops), np.int64)
+    return np.array([ops[key] for key in keys.tolist()], np.int64)[np.searchsorted(keys, texts)] if len(keys) else np.empty(0, np.int64)
+
+
+def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Stages of an input pipeline: the event's name, with the stage's category as its type."""
+    rows, category = _texts(trace, "_ipl_stage_cat")
+    rows_with_id = trace.event_stats.ints("_ipl_stage_id").owner
+    staged = np.isin(rows, rows_with_id)
+    rows, category = rows[staged], category[staged]
+    pairs = zip(trace.metadata["name"][trace.events["metadata"][rows]].tolist(), category.tolist(), strict=True)
+    known: dict[tuple[int, int], int] = {}
+    ops = []
+    for pair in pairs:
+        if pair not in known:
+            known[pair] = names.add(trace.strings[pair[0]], trace.strings[pair[1]])
+        ops.append(known[pair])
+    return rows, np.array(ops, np.int64)
+
+
+def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Events that work for an operation, such as launches, and say so."""
+    rows, text = _texts(trace, "tf_op")
+    ops = {}
+    for value in np.unique(text).tolist():
+        op = parse_op(trace.strings[value])
+        if op.name and op.name != "(null)":
+            ops[value] = names.add(op.name, op.type)
+    named = np.isin(text, list(ops))
+    return rows[named], _numbered(text[named], ops)
+
+
+def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """XLA's operations on the CPU. Marks of their ends (`end: …`) and of instants are not counted."""
+    rows, text = _texts(trace, "hlo_op")
+    if planes(trace).has_device or not len(rows):
+        return np.empty(0, np.intp), np.empty(0, np.int64)
+    is_end = np.array([name.startswith("end: ") for name in (trace.strings[i] for i in trace.metadata["name"].tolist())], np.bool_)
+    work = (trace.events["duration_ps"][rows] > 0) & ~is_end[trace.events["metadata"][rows]]
+    rows, text = rows[work], text[work]
+    ops = {}
+    for value in np.unique(text).tolist():
+        name = trace.strings[value]
+        ops[value] = names.add(name, hlo_op_type(name))
+    return rows, _numbered(text, ops)
+
+
+def _span_ps(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
+    """Sum over lines of the time from the first of the events to the end of the last."""
+    line = trace.event_line[rows]
+    first = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
+    start = trace.events["start_ps"][rows]
+    ends = np.maximum.reduceat(start + trace.events["duration_ps"][rows], first)
+    return int((ends - start[first]).sum())

@@ -1,0 +1,144 @@
+"""Ties between events of different threads and devices: who scheduled, launched or fed whom.
+
+A tie is (group of producers) → (group of consumers) under one key: every consumer is a child of every producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import Keys, Rows, events_named, events_with, first_ints, metadata_named, mix, values_at
+from tb_tpuprof.trace.trace import Trace
+
+_TPU_LAUNCH = 12  # context type of a program's launch on a TPU
+_RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
+_CROWD = 64  # with this many on both sides an id says nothing any more
+_GET_NEXT = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
+EXECUTOR = "ExecutorState::Process"
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Producers and consumers (rows of `events`), each with the hub (0 … n_hubs - 1) that ties them."""
+
+    producer: npt.NDArray[np.int64]
+    producer_hub: npt.NDArray[np.int64]
+    consumer: npt.NDArray[np.int64]
+    consumer_hub: npt.NDArray[np.int64]
+    n_hubs: int
+
+
+def ties(trace: Trace) -> Ties:
+    """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel, TPU launch → module."""
+    parts = [part for part in _all(trace) if len(part[0]) and len(part[2])]
+    columns: list[list[npt.NDArray[np.int64]]] = [[], [], [], []]
+    n_hubs = 0
+    for producer, made, consumer, used in parts:
+        from_hub, to_hub, n_here = _hubs(made, used)
+        columns[0].append(producer[from_hub >= 0].astype(np.int64))
+        columns[1].append(from_hub[from_hub >= 0] + n_hubs)
+        columns[2].append(consumer[to_hub >= 0].astype(np.int64))
+        columns[3].append(to_hub[to_hub >= 0] + n_hubs)
+        n_hubs += n_here
+    joined = [np.concatenate(column) if column else np.empty(0, np.int64) for column in columns]
+    return Ties(*joined, n_hubs=n_hubs)
+
+
+Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Keys]
+
+
+def _all(trace: Trace) -> Iterator[Part]:
+    producer, made = _with_process(trace, *events_with(trace, "_pt", "_p"))
+    consumer, used = _with_process(trace, *events_with(trace, "_ct", "_c"))
+    yield producer, made, consumer, used
+    yield _executor_to_iterators(trace)
+    yield _launch_to_kernel(trace)
+    yield from _tpu_launches(trace)
+
+
+def _hubs(made: Keys, used: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Hub of each producer and consumer, -1 without a counterpart or in a crowd of 64 on both sides; number of hubs."""
+    low = min(int(made.min()), int(used.min()))
+    width = max(int(made.max()), int(used.max())) - low + 1
+    if width <= 8 * (len(made) + len(used)) + 1024:
+        a, b, n = made - low, used - low, width
+    else:
+        keys = np.unique(made)
+        a, b, n = np.searchsorted(keys, made), np.searchsorted(keys, used), len(keys)
+        b[(b >= n) | (keys[np.minimum(b, n - 1)] != used)] = -1
+    n_a, n_b = np.bincount(a, minlength=n), np.bincount(b[b >= 0], minlength=n)
+    usable = (n_a > 0) & (n_b > 0) & ~((n_a >= _CROWD) & (n_b >= _CROWD))
+    number = np.where(usable, np.cumsum(usable) - 1, -1)
+    return number[a], np.where(b >= 0, number[b], -1), int(usable.sum())
+
+
+def _with_process(trace: Trace, rows: Rows, keys: Keys) -> tuple[Rows, Keys]:
+    """Keep the ids of several processes in one trace apart."""
+    owner, value = trace.plane_stats.ints("process_id")
+    if len(set(value.tolist())) < 2:
+        return rows, keys
+    process = np.full(len(trace.planes), -1, np.int64)
+    process[owner] = value
+    return rows, mix(keys, process[trace.lines["plane"][trace.event_line[rows]]])
+
+
+def _latest(rows: Rows | npt.NDArray[np.intp], keys: Keys) -> tuple[npt.NDArray[np.intp], Keys]:
+    """Of several events with one key only the last counts."""
+    last_keys, last = np.unique(keys[::-1], return_index=True)
+    return np.asarray(rows)[::-1][last].astype(np.intp), last_keys
+
+
+def _executor_to_iterators(trace: Trace) -> Part:
+    """An executor's run → its calls of the input pipeline, by (`id`, `iter_num`)."""
+    wanted = events_named(trace, _GET_NEXT)
+    none = np.empty(0, np.intp), np.empty(0, np.int64)
+    if not len(wanted):
+        return *none, *none
+    rows, keys = events_with(trace, "id", "iter_num")
+    is_executor = np.isin(rows, events_named(trace, (EXECUTOR,)))
+    is_next = np.isin(rows, wanted)
+    return *_latest(rows[is_executor], keys[is_executor]), rows[is_next], keys[is_next]
+
+
+def _launch_to_kernel(trace: Trace) -> Part:
+    """A host event with a `correlation_id` launches the device event with the same; framework operations launch nothing."""
+    rows, ids = first_ints(trace, "correlation_id")
+    if not len(rows):
+        none = np.empty(0, np.intp), np.empty(0, np.int64)
+        return *none, *none
+    on_host = np.isin(trace.lines["plane"][trace.event_line[rows]], planes(trace).hosts)
+    metadata = trace.events["metadata"][rows]
+    named = {row: parse_op(trace.strings[trace.metadata["name"][row]]).category for row in np.unique(metadata[on_host]).tolist()}
+    known = np.array([row for row, category in named.items() if category not in (UNKNOWN, 4)], np.int64)
+    launch = on_host & ~np.isin(metadata, known)
+    return *_latest(rows[launch], ids[launch]), rows[~on_host], ids[~on_host]
+
+
+def _tpu_launches(trace: Trace) -> Iterator[Part]:
+    """Enqueueing a program on the host → its module on the TPU and its call-backs, by device, queue, run and core type."""
+    cores = planes(trace).tensor_cores
+    rows, _ = events_with(trace, "queue_id", "run_id")
+    if not cores or not len(rows):
+        return
+    queue, run, core, ordinal = (
+        values_at(rows, *first_ints(trace, key), missing) for key, missing in
+        (("queue_id", 0), ("run_id", 0), ("core_type", 0), ("device_ordinal", -1))
+    )  # fmt: skip
+    plane = trace.lines["plane"][trace.event_line[rows]]
+    for core_plane in cores:
+        ordinal[plane == core_plane] = int(trace.plane_names[core_plane].rpartition(":")[2] or 0)
+    on_host = np.isin(plane, planes(trace).hosts)
+    run[on_host] &= _RUN_ID_BITS
+    keys = mix(mix(mix(ordinal, queue), run), core)
+    names = trace.events["metadata"][rows]
+    is_launch = on_host & metadata_named(trace, ("DoEnqueueProgram",))[names]
+    is_callback = on_host & metadata_named(trace, ("CompleteCallbacks",))[names]
+    modules = [i for i, name in enumerate(trace.line_names) if name == "XLA Modules"]
+    is_module = ~on_host & np.isin(trace.event_line[rows], modules)
+    yield rows[is_launch], keys[is_launch], rows[is_callback | is_module], keys[is_callback | is_module]

@@ -1,0 +1,85 @@
+"""Events of a line as a forest: which event contains which, and the spans that thread pools mark by a start and a stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.native import nest
+from tb_tpuprof.trace.trace import Trace
+
+_REGION_START = "ThreadpoolListener::StartRegion"
+_REGION_STOP = "ThreadpoolListener::StopRegion"
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Work that a thread pool runs between two marks. `event`: the start marks (ascending); `end_ps`: when each region ends."""
+
+    event: npt.NDArray[np.intp]
+    end_ps: npt.NDArray[np.int64]
+
+
+@once
+def regions(trace: Trace) -> Regions:
+    """Match each stop mark with the last start mark before it on its line.
+
+        marks     ▏start        ▏stop
+        region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
+    """
+    names = trace.metadata["name"]
+    starts, stops = (np.flatnonzero(names == trace.strings.find(name)) for name in (_REGION_START, _REGION_STOP))
+    if not len(starts) or not len(stops):
+        return Regions(np.empty(0, np.intp), np.empty(0, np.int64))
+    kind = np.zeros(len(names), np.uint8)
+    kind[starts], kind[stops] = 1, 2
+    kind_of_event = kind[trace.events["metadata"]]
+    start_rows, stop_rows = np.flatnonzero(kind_of_event == 1), np.flatnonzero(kind_of_event == 2)
+    before = np.searchsorted(start_rows, stop_rows) - 1
+    line = trace.event_line
+    matched = before >= 0
+    matched[matched] = line[start_rows[before[matched]]] == line[stop_rows[matched]]
+    # Of several stops after one start the last is kept: it is the latest.
+    event, last = np.unique(before[matched][::-1], return_index=True)
+    return Regions(start_rows[event], trace.events["start_ps"][stop_rows[matched][::-1][last]])
+
+
+def event_ends(trace: Trace, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.int64]:
+    """End of each event (of `rows`, ascending; absent: of all), where a region's start mark lasts as long as its region."""
+    found = regions(trace)
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    if rows is None:
+        ends: npt.NDArray[np.int64] = start + duration
+        ends[found.event] = np.maximum(ends[found.event], found.end_ps)
+        return ends
+    ends = start[rows] + duration[rows]
+    if len(found.event) and len(rows):
+        at = np.searchsorted(rows, found.event)
+        inside = at < len(rows)
+        inside[inside] = rows[at[inside]] == found.event[inside]
+        ends[at[inside]] = np.maximum(ends[at[inside]], found.end_ps[inside])
+    return ends
+
+
+@once
+def parents(trace: Trace) -> npt.NDArray[np.int32]:
+    """The event that directly contains each event on its line, -1 if none. Asynchronous events (stat `_a`) take no part."""
+    take = None
+    flags = trace.event_stats.ints("_a")
+    if len(flags.owner):
+        take = np.ones(trace.n_events, np.uint8)
+        take[flags.owner[flags.value != 0]] = 0
+    found, _self_ps = nest(trace.events["start_ps"], event_ends(trace), trace.line_offsets, take)
+    result: npt.NDArray[np.int32] = found
+    return result
+
+
+def nest_rows(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Nest a subset of events among themselves: (parent as an index into `rows`, self time in ps)."""
+    start = trace.events["start_ps"][rows]
+    offsets = np.searchsorted(rows, trace.line_offsets).astype(np.int64)
+    parent, self_ps = nest(start, start + trace.events["duration_ps"][rows], offsets)
+    return parent, self_ps

@@ -1,0 +1,69 @@
+"""Events that carry several stats at once: joins of the sparse stat columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.trace.trace import Trace
+
+Rows = npt.NDArray[np.int32]
+Keys = npt.NDArray[np.int64]
+
+_MIX = np.int64(-7046029254386353131)  # the golden ratio's 64 bits: spreads a combined key
+
+
+def first_ints(trace: Trace, key: str) -> tuple[Rows, Keys]:
+    """Events that have an integer stat and its value, each event once (the first of several values)."""
+    sparse = trace.event_stats.ints(key)
+    owner, value = sparse.owner, sparse.value.astype(np.int64, copy=False)
+    if len(owner) and not (np.diff(owner) > 0).all():
+        owner, first = np.unique(owner, return_index=True)
+        value = value[first]
+    return owner, value
+
+
+def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
+    """Events that have all of the integer stats, and one number that stands for their values together.
+
+    Two events have the same number when all their values are equal (and else only by an accident of 1 in 2^64).
+    """
+    owner, combined = first_ints(trace, keys[0])
+    for key in keys[1:]:
+        other, value = first_ints(trace, key)
+        if len(other) == len(owner) and np.array_equal(other, owner):
+            combined = mix(combined, value)
+            continue
+        owner, mine, theirs = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
+        combined = mix(combined[mine], value[theirs])
+    return owner, combined
+
+
+def mix(first: Keys, second: Keys) -> Keys:
+    """One number of two; wraps around on purpose."""
+    with np.errstate(over="ignore"):
+        mixed: Keys = first * _MIX + second
+    return mixed
+
+
+def values_at(rows: npt.NDArray[np.intp] | Rows, owner: Rows, value: Keys, missing: int) -> Keys:
+    """The value of each row, `missing` where it has none. `owner` ascends."""
+    result = np.full(len(rows), missing, np.int64)
+    if len(owner):
+        at = np.searchsorted(owner, rows)
+        found = at < len(owner)
+        found[found] = owner[at[found]] == np.asarray(rows)[found]
+        result[found] = value[at[found]]
+    return result
+
+
+def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    """For each row of `metadata`, whether its name is one of the given."""
+    ids = [i for i in (trace.strings.find(name) for name in names) if i >= 0]
+    return np.isin(trace.metadata["name"], np.array(ids, np.int32))
+
+
+def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
+    """Events called by one of the names, ascending."""
+    wanted = metadata_named(trace, names)
+    return np.flatnonzero(wanted[trace.events["metadata"]]) if wanted.any() else np.empty(0, np.intp)

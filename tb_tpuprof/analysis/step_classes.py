@@ -1,0 +1,99 @@
+"""What kind of time an event is: the classes of a step's breakdown, and how names and stats decide between them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.event_names import is_explicit_step, parse_op
+from tb_tpuprof.trace.trace import Trace
+
+
+class TimeClass(IntEnum):
+    """Kinds of time, in ascending priority: where several overlap, the highest gets the time.
+
+    Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes.
+    """
+
+    UNKNOWN = 0
+    HOST_COMPUTE = 1
+    HOST_COMPILE = 2
+    HOST_TO_HOST = 3
+    HOST_TO_DEVICE = 4
+    HOST_PREPARE = 5
+    DEVICE_COLLECTIVES = 6
+    HOST_WAIT_INPUT = 7
+    DEVICE_TO_DEVICE = 8
+    DEVICE_TO_HOST = 9
+    DEVICE_COMPUTE_32 = 10
+    DEVICE_COMPUTE_16 = 11
+
+
+N_CLASSES = len(TimeClass)
+NOT_COUNTED, STEP_MARKER = 100, 101
+
+# The parts of a step that people are shown, and the classes in each.
+CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
+    "compilation": (TimeClass.HOST_COMPILE,),
+    "input": (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE),
+    "output": (TimeClass.DEVICE_TO_HOST,),
+    "kernel_launch": (TimeClass.HOST_PREPARE,),
+    "host_compute": (TimeClass.HOST_COMPUTE,),
+    "device_collectives": (TimeClass.DEVICE_COLLECTIVES,),
+    "device_to_device": (TimeClass.DEVICE_TO_DEVICE,),
+    "device_compute": (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16),
+    "other": (TimeClass.UNKNOWN, TimeClass.HOST_TO_HOST),
+}
+
+_WRAPPERS = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
+_COPY_CLASSES = {
+    "MemcpyHToD": TimeClass.HOST_TO_DEVICE,
+    "MemcpyDToH": TimeClass.DEVICE_TO_HOST,
+    "MemcpyDToD": TimeClass.DEVICE_TO_DEVICE,
+    "MemcpyHToH": TimeClass.HOST_TO_HOST,
+}
+
+
+def host_class(name: str) -> int:
+    """Class of a host event by its name (of a host without accelerators, whose work is all its own).
+
+    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not counted.
+    """
+    if is_explicit_step(name):
+        return STEP_MARKER
+    if name.startswith(_WRAPPERS):
+        return NOT_COUNTED
+    if name[:15].lower() == "iteratorgetnext":
+        return TimeClass.HOST_WAIT_INPUT
+    if ":" not in name and name[:6].lower() != "memcpy":
+        return TimeClass.HOST_COMPUTE
+    type_ = parse_op(name).type
+    if type_.startswith("InfeedEnqueue") or type_ == "MemcpyHToD":
+        return TimeClass.HOST_TO_DEVICE
+    return TimeClass.HOST_TO_HOST if type_ == "MemcpyHToH" else TimeClass.HOST_COMPUTE
+
+
+def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Class of the events of each metadata row; rows of other planes are not counted."""
+    result = np.full(len(trace.metadata), NOT_COUNTED, np.uint8)
+    rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes))
+    strings = trace.strings
+    result[rows] = [host_class(strings[name]) for name in trace.metadata["name"][rows].tolist()]
+    return result
+
+
+def gpu_class(name: str, shape: str = "") -> TimeClass:
+    """Class of an event on a GPU's stream by its name, and the `shape` stat of older traces.
+
+    Kernels count as 16 bit when the shape, or without one the name, tells of half precision; as 32 bit otherwise.
+    """
+    if name[:6].lower() == "memcpy":
+        kind = parse_op(name).type
+        if kind in ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD"):
+            return _COPY_CLASSES[kind]
+    if name[:4].lower() == "nccl":
+        return TimeClass.DEVICE_COLLECTIVES
+    is_half = "half" in shape if shape else ("half" in name or "fp16" in name)
+    return TimeClass.DEVICE_COMPUTE_16 if is_half else TimeClass.DEVICE_COMPUTE_32

@@ -1,0 +1,179 @@
+"""Steps: when each ran, how long it took, and what its time went into.
+
+    markers        ├── train 7 ──────┤├── train 8 ────┤        a step's time is that of its longest marker
+    its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is active
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import charge
+from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, groups
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import events_with, metadata_named
+from tb_tpuprof.analysis.step_classes import CATEGORIES, N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
+
+    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (runs of tf.function, where
+    nothing else marks steps), `device` (the accelerator's own steps) or `` (none found). `n_incomplete`: steps left out
+    because nothing ran in them.
+    """
+
+    number: Int64s
+    name: tuple[str, ...]
+    start_ps: Int64s
+    duration_ps: Int64s
+    class_ps: Int64s
+    source: str = ""
+    n_incomplete: int = 0
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def category_ps(self, category: str) -> Int64s:
+        """Time of each step in one of CATEGORIES."""
+        total: Int64s = self.class_ps[:, list(CATEGORIES[category])].sum(axis=1)
+        return total
+
+    def fraction(self, category: str) -> float:
+        """Share of a category in the time of all steps (the ratio of the sums); 0 without steps."""
+        whole = int(self.duration_ps.sum())
+        return float(self.category_ps(category).sum()) / whole if whole else 0.0
+
+
+def no_steps(n_incomplete: int = 0) -> Steps:
+    """The result where no steps are found."""
+    none = np.empty(0, np.int64)
+    return Steps(none, (), none, none, np.empty((0, N_CLASSES), np.int64), "", n_incomplete)
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """Markers and events of steps, before they are put together: `group` is the step's group."""
+
+    marker_group: Int64s
+    marker_start: Int64s
+    marker_end: Int64s
+    group: Int64s
+    start: Int64s
+    end: Int64s
+    klass: npt.NDArray[np.uint8]
+
+
+@once
+def steps(trace: Trace) -> Steps:
+    """The steps of a trace: of its devices if it has any, else of its host.
+
+    A step is kept if it has a marker of some length and if something was computed in it: on the device, or on the host
+    where there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`, `step_events_to_steps_db`).
+    """
+    roles = planes(trace)
+    if roles.tensor_cores or roles.sparse_cores:
+        from tb_tpuprof.analysis.tpu_steps import tpu_steps
+
+        return tpu_steps(trace)
+    if roles.gpus:
+        from tb_tpuprof.analysis.gpu_steps import gpu_parts
+
+        computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
+        return assemble(trace, gpu_parts(trace), computes, "device")
+    found = assemble(trace, _host_parts(trace, _annotations), (TimeClass.HOST_COMPUTE,), "annotation")
+    if len(found):
+        return found
+    return assemble(trace, _host_parts(trace, _functions), (TimeClass.HOST_COMPUTE,), "function")
+
+
+def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], source: str) -> Steps:
+    """Steps of markers and events: the longest marker is the step, its events are charged to it."""
+    number, first, last = _longest(parts)
+    if not len(number):
+        return no_steps()
+    at = np.minimum(np.searchsorted(number, parts.group), len(number) - 1)
+    mine = number[at] == parts.group
+    at, klass = at[mine], parts.klass[mine]
+    class_ps = charge(parts.start[mine], parts.end[mine], klass, at, (first, last), N_CLASSES)
+    has_compute = np.zeros(len(number), np.bool_)
+    has_compute[at[np.isin(klass, computes)]] = True
+    kept = np.flatnonzero(has_compute & (last > first))
+    if not len(kept):
+        return no_steps(len(number))
+    names = groups(trace).names
+    name = tuple(names.get(i, str(i)) for i in number[kept].tolist())
+    n_left_out = len(number) - len(kept)
+    return Steps(number[kept], name, first[kept], (last - first)[kept], class_ps[kept], source, n_left_out)
+
+
+def _longest(parts: StepParts) -> tuple[Int64s, Int64s, Int64s]:
+    """Group, start and end of the longest marker of each group (the first of equals), by group."""
+    order = np.lexsort((-(parts.marker_end - parts.marker_start), parts.marker_group))
+    group = parts.marker_group[order]
+    chosen = order[np.append(True, group[1:] != group[:-1])[: len(group)]]
+    return parts.marker_group[chosen], parts.marker_start[chosen], parts.marker_end[chosen]
+
+
+def _annotations(trace: Trace, classes: npt.NDArray[np.uint8]) -> Rows:
+    """Events that mark steps: by name (train, test, TraceContext), and roots that users named."""
+    by_name = np.flatnonzero((classes == STEP_MARKER)[trace.events["metadata"]]) if (classes == STEP_MARKER).any() else np.empty(0, np.intp)
+    return np.union1d(by_name, groups(trace).named_roots).astype(np.intp)
+
+
+def _functions(trace: Trace, _classes: npt.NDArray[np.uint8]) -> Rows:
+    """Runs of tf.function and sessions that head a group: the nearest thing to steps where nobody annotated any."""
+    owner = trace.event_stats.ints("_r").owner
+    implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
+    return owner[implicit].astype(np.intp)
+
+
+def _host_parts(trace: Trace, markers_of: object) -> StepParts:
+    """Markers and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
+    group = groups(trace).group
+    none = np.empty(0, np.int64)
+    if not (group >= 0).any():
+        return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
+    classes = host_classes(trace, planes(trace).hosts)
+    markers = markers_of(trace, classes)  # type: ignore[operator]
+    markers = markers[group[markers] >= 0]
+    event_class = classes[trace.events["metadata"]]
+    event_class[group < 0] = NOT_COUNTED
+    event_class[markers] = STEP_MARKER
+    _mark_input_stages(trace, event_class)
+    counted = np.flatnonzero(event_class < NOT_COUNTED)
+    above = parents(trace)[counted]
+    around = event_class[above]  # of -1 it is the last event's: undone in the next line
+    hidden = (above >= 0) & (around < NOT_COUNTED) & (around >= event_class[counted])
+    hidden &= group[above] == group[counted]
+    counted = counted[~hidden]
+    start = trace.events["start_ps"]
+    return StepParts(
+        group[markers].astype(np.int64), start[markers], start[markers] + trace.events["duration_ps"][markers],
+        group[counted].astype(np.int64), start[counted], event_ends(trace, counted), event_class[counted],
+    )  # fmt: skip
+
+
+def _mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:
+    """The outermost stage of an input pipeline (stat `_ipl_stage_name`) is what the step waits for."""
+    stages = trace.event_stats.texts("_ipl_stage_name").owner
+    if not len(stages):
+        return
+    rows = np.unique(stages).astype(np.intp)
+    parent, _self_ps = nest_rows(trace, rows)
+    made = events_with(trace, "_pt", "_p")[1]
+    consumer, used = events_with(trace, "_ct", "_c")
+    fed = consumer[np.isin(used, made)]
+    outermost = rows[(parent < 0) & ~np.isin(rows, fed)]
+    outermost = outermost[event_class[outermost] < NOT_COUNTED]
+    event_class[outermost] = TimeClass.HOST_WAIT_INPUT

@@ -1,0 +1,60 @@
+"""Measure this project beside xprof on the same files in one run; print a table and write it to bench/results.md.
+
+python -m bench.bench [--only RUN …] [--rounds 3] [--side ours|peer] [--output bench/results.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.cases import DEMO_MEASURES, MEASURES, Measure
+from bench.environments import ROOT
+from bench.measurement import SIDES, Result, measure_both
+from bench.report import report
+from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC, Run, demo_runs, eight_hosts_run, jax_cpu_run, synthetic_run
+
+GENERATED: dict[str, Callable[[], Run]] = {JAX_CPU: jax_cpu_run, SYNTHETIC: synthetic_run, EIGHT_HOSTS: eight_hosts_run}
+
+
+def plan(only: list[str]) -> list[tuple[Run, Measure]]:
+    """What to measure, in order; runs that were not asked for are not generated."""
+    runs = [run for run in demo_runs() if not only or run.name in only]
+    pairs = [(run, measure) for run in runs for measure in DEMO_MEASURES]
+    for name, make in GENERATED.items():
+        if not only or name in only:
+            run = make()
+            pairs += [(run, measure) for measure in MEASURES[name]]
+    return pairs
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="RUN", help="names of runs: a demo log's folder or " + ", ".join(GENERATED)
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="samples of each side; the median counts")
+    parser.add_argument("--side", choices=SIDES, help="measure one side alone")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench" / "results.md")
+    arguments = parser.parse_args()
+    sides = (arguments.side,) if arguments.side else SIDES
+    pairs = plan(arguments.only)
+    if not pairs:
+        parser.error(f"no such run: {' '.join(arguments.only)}")
+    results: list[Result] = []
+    for i, (run, measure) in enumerate(pairs, start=1):
+        print(f"[{i}/{len(pairs)}] {run.name}: {measure.title}", flush=True)
+        results.append(measure_both(run, measure, arguments.rounds, sides))
+    text = report(results)
+    arguments.output.write_text(text, encoding="utf-8")
+    print("\n" + text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""What is measured on which run, and what the project promises of it: data, no code that runs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.requests import Sample
+from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC
+
+MAX_ZOOM_S = 0.010
+MAX_START_S = 2.0
+MAX_VIEW_BYTES = 500_000
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches on disk from before."""
+
+    title: str
+    tool: str
+    mode: str = "first"
+    reopen: bool = False
+    from_start: bool = False
+
+
+OVERVIEW_COLD = Measure("overview, cold", "overview_page")
+OVERVIEW_WARM = Measure("overview, warm (asked again)", "overview_page", mode="again")
+OVERVIEW_REOPEN = Measure("overview, reopened (cache on disk)", "overview_page", reopen=True)
+OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
+VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
+VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
+VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
+VIEW_FROM_START = Measure("process start to first trace view", "trace_viewer", from_start=True)
+
+DEMO_MEASURES = (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST)
+MEASURES = {
+    JAX_CPU: (
+        *(OVERVIEW_COLD, OVERVIEW_WARM, OVERVIEW_REOPEN, OP_STATS_COLD),
+        *(VIEW_FIRST, VIEW_REOPEN, VIEW_ZOOM, VIEW_FROM_START),
+    ),
+    SYNTHETIC: (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
+    EIGHT_HOSTS: (OVERVIEW_COLD,),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise. `figure(ours, peer, size of the run's files)` must be at least, or at most, `limit`."""
+
+    run: str
+    measure: Measure
+    text: str
+    figure: Callable[[Sample, Sample, int], float]
+    limit: float
+    at_least: bool
+    needs_peer: bool = True
+    unit: str = "×"
+
+    def is_met(self, value: float) -> bool:
+        """Whether the figure keeps the promise."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+def speedup(ours: Sample, peer: Sample, _size_bytes: int) -> float:
+    """Peer's time by ours."""
+    return peer.seconds / ours.seconds
+
+
+def memory_share(ours: Sample, peer: Sample, _size_bytes: int) -> float:
+    """Our peak memory by the peer's."""
+    return ours.peak_bytes / peer.peak_bytes
+
+
+def memory_by_file(ours: Sample, _peer: Sample, size_bytes: int) -> float:
+    """Our peak memory by the file's size."""
+    return ours.peak_bytes / size_bytes
+
+
+def server_seconds(ours: Sample, _peer: Sample, _size_bytes: int) -> float:
+    """Our time, compression of the answer included."""
+    return ours.seconds + ours.gzip_seconds
+
+
+def sent_bytes(ours: Sample, _peer: Sample, _size_bytes: int) -> float:
+    """Size of our compressed answer."""
+    return ours.gzip_bytes
+
+
+def _at_least(run: str, measure: Measure, factor: float) -> Target:
+    return Target(run, measure, f"≥ {factor:g} × faster than the peer", speedup, factor, at_least=True)
+
+
+def _third_of_memory(measure: Measure) -> Target:
+    return Target(JAX_CPU, measure, "peak memory ≤ 1/3 of the peer's", memory_share, 1 / 3, at_least=False)
+
+
+def _alone(run: str, measure: Measure, text: str, figure: Callable[[Sample, Sample, int], float], limit: float, unit: str) -> Target:
+    return Target(run, measure, text, figure, limit, at_least=False, needs_peer=False, unit=unit)
+
+
+TARGETS = (
+    _at_least(JAX_CPU, OVERVIEW_COLD, 10),
+    _third_of_memory(OVERVIEW_COLD),
+    _at_least(JAX_CPU, OP_STATS_COLD, 10),
+    _third_of_memory(OP_STATS_COLD),
+    _at_least(JAX_CPU, VIEW_FIRST, 20),
+    _alone(JAX_CPU, VIEW_FIRST, "≤ 500 kB sent", sent_bytes, MAX_VIEW_BYTES, "B"),
+    _alone(JAX_CPU, VIEW_ZOOM, "≤ 10 ms in the server", server_seconds, MAX_ZOOM_S, "s"),
+    _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", server_seconds, MAX_START_S, "s"),
+    _alone(SYNTHETIC, VIEW_FROM_START, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
+    _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
+)

@@ -1,0 +1,49 @@
+"""One request answered by this project in a fresh process: `python -m bench.child_ours REQUEST` -> a Sample as JSON."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from bench.requests import Answer, Request, measured, read_request, write_sample
+from tb_tpuprof.encode import encode_columns, encode_json
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
+
+GZIP_LEVEL = 1
+TRACE_VIEWER = "trace_viewer"
+
+
+class OwnSide:
+    """Opens the run at the first question and keeps the session, as the plugin does."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.session: Session | None = None
+
+    def ask(self, window: tuple[float, float] | None) -> Answer:
+        """The answer's body: binary columns for the timeline, JSON for the rest."""
+        request = self.request
+        if self.session is None:
+            self.session = Session(request.run_dir, cache=request.use_cache)
+        tool = get_tool(request.tool)
+        if request.tool != TRACE_VIEWER:
+            return Answer(encode_json(tool.run(self.session, None, {})))
+        params: dict[str, object] = {"width_px": request.width_px}
+        if window:
+            params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
+        payload = tool.run(self.session, [request.host], params)
+        return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
+
+
+def main() -> None:
+    """Answer, then wait until the column cache is on disk where it is asked for."""
+    request = read_request(sys.argv)
+    write_sample(measured(request, OwnSide(request).ask, GZIP_LEVEL))
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(timeout=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A measure on a run -> samples of both sides, each from a fresh process, taken alternately; the median of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from bench.cases import Measure
+from bench.environments import ROOT, peer_python, work_dir
+from bench.requests import READY, Request, Sample
+from bench.traces import Run
+
+OURS, PEER = "ours", "peer"
+SIDES = (OURS, PEER)
+TIMEOUT_S = 900
+SLOW_S = 15.0
+
+
+@dataclass
+class Result:
+    """What came of one measure on one run: samples by side, and what went wrong by side."""
+
+    run: Run
+    measure: Measure
+    samples: dict[str, list[Sample]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def typical(self, side: str) -> Sample | None:
+        """The median of each number, or None where the side never answered."""
+        samples = [asdict(sample) for sample in self.samples[side]]
+        return Sample(**{name: median(sample[name] for sample in samples) for name in samples[0]}) if samples else None
+
+
+def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ...] = SIDES) -> Result:
+    """Ask the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not asked again."""
+    result = Result(run, measure)
+    run.read()
+    waiting = list(sides)
+    for _ in range(n_rounds):
+        for side in list(waiting):
+            try:
+                sample = _sample(run, measure, side)
+            except (ChildFailed, subprocess.TimeoutExpired) as error:
+                result.failures[side] = str(error)
+                waiting.remove(side)
+                continue
+            result.samples[side].append(sample)
+            if sample.seconds > SLOW_S:
+                waiting.remove(side)
+    return result
+
+
+class ChildFailed(Exception):
+    """A child ended without a sample; the message is the last it said."""
+
+
+def _sample(run: Run, measure: Measure, side: str) -> Sample:
+    folder = run.linked(side)  # also removes the caches that the peer left beside the files
+    request = Request(measure.tool, str(folder), run.first_host, measure.mode, use_cache=measure.reopen)
+    if measure.reopen:
+        _ask(request, side)
+    seconds, sample = _ask(request, side)
+    return replace(sample, seconds=seconds) if measure.from_start else sample
+
+
+def _ask(request: Request, side: str) -> tuple[float, Sample]:
+    """Seconds from the start of the child to its first answer, and what it measured."""
+    python = sys.executable if side == OURS else peer_python()
+    command = [python, "-m", f"bench.child_{side}", json.dumps(asdict(request))]
+    log = work_dir() / f"{side}.log"
+    with log.open("wb") as errors:
+        start = time.perf_counter()
+        child = subprocess.Popen(command, cwd=ROOT, env=_child_environment(), stdout=subprocess.PIPE, stderr=errors, text=True)
+        try:
+            ready = _line_that_starts(child, READY)
+            seconds = time.perf_counter() - start
+            answer = _line_that_starts(child, "{")
+            child.wait(TIMEOUT_S)
+        finally:
+            child.kill()
+            child.wait()
+    if not ready or not answer:
+        raise ChildFailed(_last_line(log))
+    return seconds, Sample(**json.loads(answer))
+
+
+def _line_that_starts(child: subprocess.Popen[str], text: str) -> str:
+    """The next line of the child that starts so; empty where the child ends without one."""
+    if child.stdout is None:
+        return ""
+    return next((line for line in child.stdout if line.startswith(text)), "")
+
+
+def _child_environment() -> dict[str, str]:
+    return {**os.environ, "TPUPROF_CACHE_DIR": str(work_dir() / "cache"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "ended without an answer"

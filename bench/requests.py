@@ -1,0 +1,106 @@
+"""What one measurement asks of one side, as it travels to a fresh process and comes back: JSON on one line each.
+
+Runs in the peer's environment too: standard library only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+
+READY = "ready"
+N_REPEATS = 5
+ZOOM_FRACTION = 0.01
+
+
+@dataclass(frozen=True)
+class Request:
+    """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", or "zoom" after a first view.
+
+    `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is drawn.
+    """
+
+    tool: str
+    run_dir: str
+    host: str
+    mode: str = "first"
+    use_cache: bool = False
+    width_px: int = 2000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement. `seconds` is the answer's body made, before compression; `peak_bytes` is the process's peak RSS."""
+
+    seconds: float
+    gzip_seconds: float
+    body_bytes: int
+    gzip_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The body of an answer and, of a timeline, the trace's length in the side's own unit of time."""
+
+    body: bytes
+    trace_length: float = 0.0
+
+
+def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
+    """Windows of 1 % each, side by side from the middle on: no two are the same, so nothing answers from memory of the last."""
+    width = trace_length * ZOOM_FRACTION
+    start = trace_length / 2 - width / 2
+    return [(start + k * width, start + (k + 1) * width) for k in range(N_REPEATS)]
+
+
+def timed(ask: Callable[[], Answer], gzip_level: int) -> tuple[Answer, Sample]:
+    """Ask once; compress as the side's server does."""
+    start = time.perf_counter()
+    answer = ask()
+    seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    n_gzip_bytes = len(gzip.compress(answer.body, gzip_level))
+    return answer, Sample(seconds, time.perf_counter() - start, len(answer.body), n_gzip_bytes, 0)
+
+
+def measured(request: Request, ask: Callable[[tuple[float, float] | None], Answer], gzip_level: int) -> Sample:
+    """Ask as the request's mode says; `ask` takes the window of a timeline. Prints READY after the first answer."""
+    first, sample = timed(lambda: ask(None), gzip_level)
+    print(READY, flush=True)
+    if request.mode == "again":
+        sample = _typical([timed(lambda: ask(None), gzip_level)[1] for _ in range(N_REPEATS)])
+    elif request.mode == "zoom":
+        windows = zoom_windows(first.trace_length)
+        sample = _typical([timed(lambda window=window: ask(window), gzip_level)[1] for window in windows])  # type: ignore[misc]
+    return replace(sample, peak_bytes=peak_bytes())
+
+
+def peak_bytes() -> int:
+    """Peak resident memory of this process."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def read_request(arguments: Sequence[str]) -> Request:
+    """The request a child was started with."""
+    return Request(**json.loads(arguments[1]))
+
+
+def write_sample(sample: Sample) -> None:
+    """Hand the result to the parent."""
+    print(json.dumps(asdict(sample)), flush=True)
+
+
+def _typical(samples: list[Sample]) -> Sample:
+    """The median of each number by itself."""
+    columns = zip(*(asdict(sample).values() for sample in samples), strict=True)
+    seconds, gzip_seconds, body, compressed, peak = (median(column) for column in columns)
+    return Sample(seconds, gzip_seconds, int(body), int(compressed), int(peak))

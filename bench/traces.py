@@ -1,0 +1,109 @@
+"""The runs that are measured: the demo logs, and those generated into `.bench/traces` on first use.
+
+Each side gets a folder of its own with hard links to the same files, since the peer writes caches beside what it reads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.environments import ROOT, ml_python, work_dir
+from bench.synthetic_trace import write_trace
+
+XPLANE_SUFFIX = ".xplane.pb"
+N_HOSTS = 8
+N_SYNTHETIC_EVENTS = 10_000_000
+
+JAX_CPU = "jax_cpu"
+SYNTHETIC = "synthetic_10m"
+EIGHT_HOSTS = "eight_hosts"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run and its files as they lie in the logdir or in `.bench/traces`."""
+
+    name: str
+    files: tuple[Path, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.stat().st_size for file in self.files)
+
+    @property
+    def first_host(self) -> str:
+        """The host whose trace is drawn."""
+        return self.files[0].name.removesuffix(XPLANE_SUFFIX)
+
+    def linked(self, side: str) -> Path:
+        """The folder of one side with nothing in it but links to the files."""
+        folder = work_dir() / "sides" / side / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {file.name for file in self.files}
+        for other in folder.iterdir():
+            if other.name not in names:
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
+        for file in self.files:
+            link = folder / file.name
+            if not (link.exists() and link.samefile(file)):
+                link.unlink(missing_ok=True)
+                _link(file, link)
+        return folder
+
+    def read(self) -> None:
+        """Bring the files into the page cache."""
+        for file in self.files:
+            with file.open("rb") as data:
+                while data.read(1 << 24):
+                    pass
+
+
+def demo_runs() -> list[Run]:
+    """The runs of demo_logs/, by the folder of their logdir."""
+    demo_logs = ROOT / "demo_logs"
+    run_dirs = sorted({file.parent for file in demo_logs.rglob(f"*{XPLANE_SUFFIX}")})
+    return [_run(folder.relative_to(demo_logs).parts[0], folder) for folder in run_dirs]
+
+
+def jax_cpu_run() -> Run:
+    """The real run of 1.7 M events."""
+    folder = work_dir() / "traces" / JAX_CPU
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        subprocess.run([ml_python(), str(ROOT / "bench" / "jax_cpu_trace.py"), str(folder)], check=True)
+    return _run(JAX_CPU, folder)
+
+
+def synthetic_run() -> Run:
+    """The synthetic run of 10 M events."""
+    folder = work_dir() / "traces" / SYNTHETIC
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        write_trace(folder / f"host0{XPLANE_SUFFIX}", N_SYNTHETIC_EVENTS)
+    return _run(SYNTHETIC, folder)
+
+
+def eight_hosts_run() -> Run:
+    """Eight hosts with the JAX CPU run's file each."""
+    source = jax_cpu_run().files[0]
+    folder = work_dir() / "traces" / EIGHT_HOSTS
+    folder.mkdir(parents=True, exist_ok=True)
+    for host in range(N_HOSTS):
+        link = folder / f"host{host}{XPLANE_SUFFIX}"
+        link.unlink(missing_ok=True)
+        _link(source, link)
+    return _run(EIGHT_HOSTS, folder)
+
+
+def _run(name: str, folder: Path) -> Run:
+    return Run(name, tuple(sorted(folder.glob(f"*{XPLANE_SUFFIX}"))))
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copyfile(source, target)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.trace.schema import BYTES, DOUBLE, TEXT
+from tb_tpuprof.trace.schema import BYTES, DOUBLE, TEXT, UINT
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 
@@ -83,6 +83,15 @@ class StatTable:
         sparse = self.texts(key)
         result[sparse.owner[::-1]] = sparse.value[::-1]
         return result
+
+    def text_at(self, row: int) -> str:
+        """The value of one row of the table as text."""
+        kind, value = int(self.table["kind"][row]), self.table["value"][row]
+        if kind == TEXT:
+            return self.strings.get(int(value))
+        if kind == BYTES:
+            return f"({int(self.table['size'][row])} bytes)"
+        return str(value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value)
 
     def _take(self, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         rows = self.rows(key)

@@ -82,10 +82,10 @@ class Trace:
 
     @cached_property
     def duration_ps(self) -> int:
-        """From the trace's start to the last event's end."""
+        """From the trace's start to the last event's end; an event without length takes 1 ps."""
         if not self.n_events:
             return 0
-        return max(0, int((self.events["start_ps"] + self.events["duration_ps"]).max()))
+        return int((self.events["start_ps"] + np.maximum(self.events["duration_ps"], 1)).max())
 
     @cached_property
     def plane_names(self) -> list[str]:

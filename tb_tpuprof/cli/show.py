@@ -1,0 +1,43 @@
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte) or CSV."""
+
+from __future__ import annotations
+
+import argparse
+
+from tb_tpuprof.encode import encode_csv, encode_json, encode_text
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import TOOLS, get_tool
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
+    parser.add_argument("tool", metavar="TOOL", help=", ".join(tool.name for tool in TOOLS))
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds the *.xplane.pb files")
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
+    parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
+    parser.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    parser.add_argument("--table", default="", metavar="T", help="which table, for csv; default: the tool's first")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the column cache")
+    parser.set_defaults(run_command=run_command)
+
+
+def run_command(arguments: argparse.Namespace) -> str:
+    """The payload, encoded."""
+    tool = get_tool(arguments.tool)
+    params = dict(_pair(text) for text in arguments.param)
+    session = Session(arguments.run_dir, cache=not arguments.no_cache)
+    payload = tool.run(session, arguments.host, params)
+    if arguments.format == "json":
+        return encode_json(payload).decode() + "\n"
+    if arguments.format == "csv":
+        return encode_csv(payload, arguments.table).decode()
+    return encode_text(payload)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BadParameter("--param", text, "name=value")
+    return name, value

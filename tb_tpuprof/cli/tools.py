@@ -1,0 +1,30 @@
+"""`tpuprof tools RUN_DIR`: which tools have something to show for a run, and why others have not."""
+
+from __future__ import annotations
+
+import argparse
+
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import TOOLS
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser("tools", help="list the tools and what they need")
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds the *.xplane.pb files")
+    parser.set_defaults(run_command=run_command)
+
+
+def run_command(arguments: argparse.Namespace) -> str:
+    """The list as text."""
+    session = Session(arguments.run_dir)
+    lines = []
+    for tool in TOOLS:
+        availability = tool.available(session) if session.hosts else None
+        reason = availability.reason if availability is not None else session.info.message
+        lines.append(f"{tool.name:<24}{tool.summary}")
+        if reason:
+            lines.append(f"{'':<24}nothing to show: {reason} {availability.remedy if availability else ''}".rstrip())
+        lines += [f"{'':<24}--param {param.name}={param.default if param.default is not None else '…'}  {param.help}" for param in tool.params]
+    lines.append(f"hosts: {', '.join(session.hosts) or 'none'}")
+    return "\n".join(lines) + "\n"

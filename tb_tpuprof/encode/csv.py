@@ -1,0 +1,43 @@
+"""One table of a payload → CSV: a header of column names, exact values, empty cells for what is unknown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.tools.base import Column, Payload
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def encode_csv(payload: Payload, table: str = "") -> bytes:
+    """The table of that name, or the first. Raises BadParameter for a table the payload has not.
+
+    Texts that a spreadsheet would run as a formula get a leading apostrophe: names in a trace are not to be trusted.
+    """
+    name = table or next(iter(payload.tables), "")
+    if name not in payload.tables:
+        raise BadParameter("table", name, "one of " + ", ".join(payload.tables))
+    chosen = payload.tables[name]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([column.name for column in chosen.columns])
+    writer.writerows(zip(*(cells(column) for column in chosen.columns), strict=True))
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def cells(column: Column) -> list[object]:
+    """A column's values as CSV cells."""
+    values = column.values.tolist()
+    if column.strings is not None:
+        texts = [_safe(text) for text in column.strings]
+        return [texts[code] if code >= 0 else "" for code in values]
+    if column.values.dtype.kind == "f":
+        return [value if math.isfinite(value) else "" for value in values]
+    return list(values)
+
+
+def _safe(text: str) -> str:
+    return "'" + text if text.startswith(_FORMULA_STARTS) else text

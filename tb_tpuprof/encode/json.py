@@ -1,0 +1,91 @@
+"""Payload → the JSON object of docs/http_api.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tb_tpuprof.tools.base import Column, Payload, Table, Verdict
+
+ColumnFields = Callable[[Column], dict[str, Any]]
+
+
+def encode_json(payload: Payload) -> bytes:
+    """UTF-8 JSON; unknown numbers are null."""
+    return dumps(payload_object(payload, column_values))
+
+
+def dumps(value: object) -> bytes:
+    """Compact UTF-8 JSON that refuses NaN."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, Any]:
+    """The payload as plain dicts; `column_fields` says how a column's rows are told."""
+    return {
+        "tool": payload.tool,
+        "run": payload.run,
+        "hosts": list(payload.hosts),
+        "verdict": _verdict(payload.verdict),
+        "scalars": {
+            name: {"value": number(scalar.value), "unit": scalar.unit, "title": scalar.title, "note": scalar.note}
+            for name, scalar in payload.scalars.items()
+        },
+        "tables": {name: _table(table, column_fields) for name, table in payload.tables.items()},
+        "diagnostics": [{"severity": d.severity, "message": d.message, "remedy": d.remedy} for d in payload.diagnostics],
+    }
+
+
+def number(value: object) -> int | float | bool | None:
+    """A Python number that JSON can hold: NumPy's are converted, NaN and infinities are None."""
+    if isinstance(value, (np.bool_, bool)):
+        return bool(value)
+    if isinstance(value, (np.integer, int)):
+        return int(value)
+    if isinstance(value, (np.floating, float)):
+        return float(value) if math.isfinite(value) else None
+    return None
+
+
+def column_values(column: Column) -> dict[str, Any]:
+    """A column's rows as JSON lists."""
+    if column.strings is not None:
+        return {"strings": list(column.strings), "codes": column.values.tolist()}
+    if column.values.dtype.kind != "f":
+        return {"values": column.values.tolist()}
+    return {"values": [value if math.isfinite(value) else None for value in column.values.tolist()]}
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        "level": verdict.level,
+        "category": verdict.category,
+        "text": verdict.text,
+        "details": list(verdict.details),
+        "next": [{"text": step.text, "tool": step.tool, "params": dict(step.params)} for step in verdict.next],
+    }
+
+
+def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "note": table.note,
+        "n_rows": table.n_rows,
+        "columns": [
+            {
+                "name": column.name,
+                "title": column.title,
+                "unit": column.unit,
+                "kind": column.kind,
+                "description": column.description,
+                **column_fields(column),
+            }
+            for column in table.columns
+        ],
+    }

@@ -1,0 +1,1 @@
+"""The plugin within TensorBoard: routes, responses and the bundled frontend. The only package that knows TensorBoard and werkzeug."""

@@ -1,0 +1,36 @@
+"""TensorBoard's way in: chooses the plugin's name, then makes the plugin. Importing this module costs nothing."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+from tensorboard.plugins import base_plugin
+
+NAME, TAB = "profile", "Profile"
+OTHER_NAME, OTHER_TAB = "tpuprof", "Profile (tpuprof)"
+_OWN_PACKAGE = "tb_tpuprof"
+_PEERS = ("xprof", "tensorboard_plugin_profile")
+
+
+class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
+    """Loads the plugin as `profile`, or as `tpuprof` where another installed distribution has that name already."""
+
+    def load(self, context: Any) -> Any:
+        """The plugin, for TensorBoard's context of flags and logdir."""
+        from tb_tpuprof.serve.plugin import make_plugin
+
+        name, tab = (OTHER_NAME, OTHER_TAB) if is_name_taken() else (NAME, TAB)
+        return make_plugin(context, name, tab)
+
+
+def is_name_taken() -> bool:
+    """Whether another installed distribution registers a TensorBoard plugin that calls itself `profile`.
+
+    Two plugins of one name keep TensorBoard from starting. Nothing is imported to find out: the entry points' modules tell.
+    """
+    for entry_point in metadata.entry_points(group="tensorboard_plugins"):
+        package = entry_point.value.split(":")[0].split(".")[0]
+        if package != _OWN_PACKAGE and (package in _PEERS or entry_point.name == NAME):
+            return True
+    return False

@@ -1,0 +1,77 @@
+"""The TensorBoard plugin: its name, whether it has something to show, and its routes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tensorboard.plugins import base_plugin
+
+from tb_tpuprof.ingest.runs import has_runs
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.routes import Routes
+
+_RECHECK_SECONDS = 10.0
+_FIRST_ANSWER_SECONDS = 0.2
+
+
+def make_plugin(context: Any, name: str, tab: str) -> base_plugin.TBPlugin:
+    """The plugin under a name; TensorBoard reads the name from the class, so each name has its own."""
+    return type("ProfilePlugin", (_Plugin,), {"plugin_name": name, "tab_name": tab})(context)
+
+
+class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
+    tab_name = ""
+
+    def __init__(self, context: Any) -> None:
+        flags = getattr(context, "flags", None)
+        self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
+        self._watch = RunWatch(self.logdirs)
+
+    def get_plugin_apps(self) -> Mapping[str, Any]:
+        """WSGI applications by route."""
+        return Routes(self.logdirs, self.plugin_name).apps()
+
+    def is_active(self) -> bool:
+        """Whether the logdir has profile runs, as far as is known; the search itself goes on in the background."""
+        return self._watch.is_active()
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """Where TensorBoard finds the page, and the tab's name."""
+        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name=self.tab_name, disable_reload=True)
+
+
+class RunWatch:
+    """Looks for a first profile run in the background, again every ten seconds for as long as it is asked and finds none."""
+
+    def __init__(self, logdirs: Logdirs) -> None:
+        self._logdirs = logdirs
+        self._found: bool | None = None
+        self._thread: threading.Thread | None = None
+        self._checked_at = 0.0
+        self._lock = threading.Lock()
+
+    def is_active(self) -> bool:
+        """True while it is not known yet: an open tab that says what it looks for is better than a hidden one."""
+        if not self._found:
+            thread = self._start()
+            if self._found is None and thread:
+                thread.join(_FIRST_ANSWER_SECONDS)
+        return self._found is not False
+
+    def _start(self) -> threading.Thread | None:
+        with self._lock:
+            is_running = self._thread is not None and self._thread.is_alive()
+            if not is_running and (self._found is None or time.monotonic() - self._checked_at > _RECHECK_SECONDS):
+                self._checked_at = time.monotonic()
+                self._thread = threading.Thread(target=self._look, name="tb_tpuprof run search", daemon=True)
+                self._thread.start()
+            return self._thread
+
+    def _look(self) -> None:
+        try:
+            self._found = any(has_runs(path) for _, path in self._logdirs.paths)
+        except Exception:  # whatever the file system's driver raises: no answer is no reason to hide the tab for good
+            self._found = False

@@ -1,0 +1,95 @@
+"""Bytes or an error → an HTTP response: gzip, ETag, security headers; errors as JSON with the status of their kind."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from werkzeug.wrappers import Request, Response
+
+from tb_tpuprof.encode.json import dumps
+from tb_tpuprof.errors import ProfilerError
+
+logger = logging.getLogger("tb_tpuprof")
+_MIN_GZIP_BYTES = 1024
+_GZIP_LEVEL = 4
+_POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use without asking again."""
+
+    content: bytes
+    content_type: str
+    tag: str = ""
+    filename: str = ""
+    max_age: int = 0
+
+
+Handler = Callable[[Request], Body]
+
+
+def wsgi(handler: Handler) -> Callable[..., object]:
+    """A WSGI application from a function of the request; every failure becomes an error object."""
+
+    def app(environ: dict[str, object], start_response: Callable[..., object]) -> object:
+        request = Request(environ)
+        return respond(request, handler)(environ, start_response)  # type: ignore[arg-type]
+
+    return app
+
+
+def respond(request: Request, handler: Handler) -> Response:
+    """The response to one request."""
+    if request.method not in ("GET", "HEAD"):
+        return _secured(Response(_error("bad_method", "Only GET is answered here.", ""), 405, {"Allow": "GET, HEAD"}, "application/json"))
+    try:
+        return _success(request, handler(request))
+    except ProfilerError as error:
+        return _secured(Response(_error(error.kind, error.message, error.remedy), error.http_status, mimetype="application/json"))
+    except MemoryError:
+        text = _error("out_of_memory", "This run is too large for the server's memory.", "Open fewer hosts, or profile for a shorter time.")
+        return _secured(Response(text, 507, mimetype="application/json"))
+    except Exception:
+        logger.exception("request %s failed", request.path)
+        text = _error("internal", "The server met a defect of its own; its log has the details.", "Please report it with the log.")
+        return _secured(Response(text, 500, mimetype="application/json"))
+
+
+def fingerprint(*parts: str) -> str:
+    """An ETag from what the content depends on."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _success(request: Request, body: Body) -> Response:
+    tag = body.tag or hashlib.sha256(body.content).hexdigest()[:32]
+    content = body.content
+    response = Response(mimetype=body.content_type)
+    if "gzip" in request.headers.get("Accept-Encoding", "") and len(content) >= _MIN_GZIP_BYTES:
+        content = gzip.compress(content, _GZIP_LEVEL, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
+    response.set_data(content)
+    response.headers["Vary"] = "Accept-Encoding"
+    response.headers["Cache-Control"] = f"private, max-age={body.max_age}" if body.max_age else "private, no-cache"
+    if body.filename:
+        response.headers.set("Content-Disposition", "attachment", filename=body.filename)
+    response.set_etag(tag)
+    return _secured(response.make_conditional(request))
+
+
+def _secured(response: Response) -> Response:
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Security-Policy"] = _POLICY
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _error(kind: str, message: str, remedy: str) -> bytes:
+    return dumps({"error": {"kind": kind, "message": message, "remedy": remedy}})

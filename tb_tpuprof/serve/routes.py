@@ -1,0 +1,154 @@
+"""The HTTP routes of docs/http_api.md. Each is thin: find the run, ask the tool, encode."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from werkzeug.wrappers import Request
+
+from tb_tpuprof import __version__, encode
+from tb_tpuprof.encode.json import dumps
+from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
+from tb_tpuprof.ingest.runs import RunInfo
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
+from tb_tpuprof.session import Session, SessionStore
+from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools.base import Payload, Tool
+
+STATIC = Path(__file__).parent / "static"
+_OWN_ARGUMENTS = ("run", "hosts", "format", "table", "v")
+_ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
+_YEAR_SECONDS = 31_536_000
+
+
+class Routes:
+    """Routes over the runs of some logdirs."""
+
+    def __init__(self, logdirs: Logdirs, plugin_name: str) -> None:
+        self.logdirs = logdirs
+        self.plugin_name = plugin_name
+        self.sessions = SessionStore()
+
+    def apps(self) -> dict[str, Callable[..., object]]:
+        """WSGI applications by route."""
+        apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools)}
+        apps |= {f"/data/{tool.name}": wsgi(self._data_of(tool)) for tool in TOOLS}
+        apps["/data/*"] = wsgi(self.unknown_tool)
+        apps |= {f"/{name}": wsgi(static(name)) for name in ("index.js", "index.html", "style.css")}
+        return apps | {"/assets/*": wsgi(asset)}
+
+    def runs(self, _request: Request) -> Body:
+        """All runs below the logdirs."""
+        runs = [_run_object(run) for run in self.logdirs.runs()]
+        return _json({"plugin": self.plugin_name, "version": __version__, "runs": runs})
+
+    def tools(self, request: Request) -> Body:
+        """The run's hosts, and each tool with whether it has something to show."""
+        session = self._session(request)
+        hosts = [{"host": file.host, "size_bytes": file.size_bytes} for file in session.info.files]
+        tools = [_tool_object(tool, session) for tool in TOOLS]
+        info = session.info
+        return _json({"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools})
+
+    def unknown_tool(self, request: Request) -> Body:
+        """Every other path below /data."""
+        get_tool(request.path.rsplit("/", 1)[-1])
+        raise StorageError("There is no such page.", "Reload the page.")
+
+    def _data_of(self, tool: Tool) -> Callable[[Request], Body]:
+        return lambda request: self.data(tool, request)
+
+    def data(self, tool: Tool, request: Request) -> Body:
+        """A tool's payload in the format asked for; nothing is computed for a client that has it already."""
+        session = self._session(request)
+        form = request.args.get("format", "json")
+        hosts = [host for host in request.args.get("hosts", "").split(",") if host]
+        params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
+        query = request.query_string.decode("latin-1")
+        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint())
+        if form not in ("json", "columns", "csv"):
+            raise BadParameter("format", form, "json, columns or csv")
+        if request.if_none_match.contains(tag):
+            return Body(b"", "application/json", tag)
+        return _encoded(tool.run(session, hosts, params), form, request.args.get("table", ""), tag)
+
+    def _session(self, request: Request) -> Session:
+        name = request.args.get("run", "")
+        if not name:
+            raise BadParameter("run", name, "the name of a run, as /runs lists them")
+        return self.sessions.open(self.logdirs.run(name))
+
+
+def static(name: str) -> Callable[[Request], Body]:
+    """A file of the bundle that has a fixed name, asked for anew on each page load."""
+    return lambda _request: _file(STATIC / name, 0)
+
+
+def asset(request: Request) -> Body:
+    """A file of the bundle whose name holds a hash of its content: a browser may keep it."""
+    name = request.path.rsplit("/", 1)[-1]
+    if not _ASSET_NAME.fullmatch(name):
+        raise StorageError(f"There is no file {name[:80]!r}.", "Reload the page.")
+    return _file(STATIC / "assets" / name, _YEAR_SECONDS)
+
+
+def _file(path: Path, max_age: int) -> Body:
+    if not path.is_file():
+        is_built = (STATIC / "index.js").is_file()
+        remedy = "Reload the page." if is_built else "The frontend was not built: run make build, then start TensorBoard again."
+        raise StorageError(f"There is no file {path.name!r}.", remedy)
+    kind = "text/javascript" if path.suffix == ".js" else mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return Body(path.read_bytes(), kind, max_age=max_age)
+
+
+def _encoded(payload: Payload, form: str, table: str, tag: str) -> Body:
+    if form == "columns":
+        return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag)
+    if form == "csv":
+        run = re.sub(r"[^A-Za-z0-9_.-]+", "_", payload.run)
+        return Body(encode.encode_csv(payload, table), "text/csv", tag, f"{payload.tool}_{run}.csv")
+    return Body(encode.encode_json(payload), "application/json", tag)
+
+
+def _json(value: object) -> Body:
+    return Body(dumps(value), "application/json")
+
+
+def _run_object(run: RunInfo) -> dict[str, object]:
+    return {
+        "run": run.name,
+        "captured_at": run.captured_at,
+        "n_hosts": len(run.files),
+        "size_bytes": sum(file.size_bytes for file in run.files),
+        "state": run.state,
+        "message": run.message,
+    }
+
+
+def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
+    reason, remedy = "the run holds no trace that can be opened.", session.info.message
+    if session.hosts:
+        try:
+            availability = tool.available(session)
+            reason, remedy = availability.reason, availability.remedy
+        except ProfilerError as error:
+            reason, remedy = error.message, error.remedy
+    params = [
+        {"name": p.name, "title": p.title, "kind": p.kind, "default": p.default, "choices": list(p.choices), "help": p.help}
+        for p in tool.params
+    ]
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "group": tool.group,
+        "summary": tool.summary,
+        "hosts": tool.hosts,
+        "available": not reason,
+        "reason": reason,
+        "remedy": remedy,
+        "params": params,
+    }

@@ -1,0 +1,15 @@
+"""The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
+
+from tb_tpuprof.errors import ToolNotFound
+from tb_tpuprof.tools import trace_viewer
+from tb_tpuprof.tools.base import Tool
+
+TOOLS: tuple[Tool, ...] = (trace_viewer.TOOL,)
+
+
+def get_tool(name: str) -> Tool:
+    """The tool of that name. Raises ToolNotFound."""
+    for tool in TOOLS:
+        if tool.name == name:
+            return tool
+    raise ToolNotFound(name, [tool.name for tool in TOOLS])

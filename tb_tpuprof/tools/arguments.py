@@ -1,0 +1,85 @@
+"""Hosts and parameters as they come from a URL or a command line → validated values, or an error that says what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
+from tb_tpuprof.tools.base import Param, Params, ParamValue, Tool
+
+if TYPE_CHECKING:
+    from tb_tpuprof.session import Session
+
+_TRUE = ("1", "true", "yes")
+_FALSE = ("0", "false", "no")
+
+
+def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) -> tuple[str, ...]:
+    """The hosts to show: those asked for, else all (or the first, for a tool that shows one).
+
+    Raises HostNotFound for a host the run has not, BadParameter for several where one is shown, ToolUnavailable for a run without any.
+    """
+    known = session.hosts
+    if not known:
+        raise ToolUnavailable(tool.name, "the run holds no trace that can be opened.", session.info.message)
+    if not hosts:
+        return known if tool.hosts == "many" else known[:1]
+    for host in hosts:
+        if host not in known:
+            raise HostNotFound(host, list(known))
+    chosen = tuple(host for host in known if host in set(hosts))
+    if tool.hosts == "one" and len(chosen) > 1:
+        raise BadParameter("hosts", ",".join(hosts), f"one host at a time for {tool.name}")
+    return chosen
+
+
+def validate_params(declared: Sequence[Param], given: Mapping[str, object]) -> Params:
+    """Values of the declared parameters. Raises BadParameter for an unknown name or a value that is not allowed."""
+    by_name = {param.name: param for param in declared}
+    for name, value in given.items():
+        if name not in by_name:
+            raise BadParameter(name, value, "one of " + ", ".join(by_name) if by_name else "no parameters")
+    values: dict[str, ParamValue] = {}
+    for param in declared:
+        text = given.get(param.name)
+        if text is not None and text != "":
+            values[param.name] = _value(param, text)
+        elif param.default is not None:
+            values[param.name] = param.default
+    return values
+
+
+def _value(param: Param, text: object) -> ParamValue:
+    if param.kind == "bool":
+        return _boolean(param, str(text).lower())
+    if param.kind in ("int", "float"):
+        return _number(param, text)
+    word = str(text)
+    if param.kind == "choice" and word not in param.choices:
+        raise BadParameter(param.name, text, "one of " + ", ".join(param.choices))
+    return word
+
+
+def _boolean(param: Param, word: str) -> bool:
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise BadParameter(param.name, word, "true or false")
+
+
+def _number(param: Param, text: object) -> int | float:
+    allowed = f"a{' whole' if param.kind == 'int' else ''} number from {param.minimum:.0f} to {param.maximum:.0f}"
+    try:
+        value = float(str(text))
+    except ValueError:
+        raise BadParameter(param.name, text, allowed) from None
+    if not math.isfinite(value) or not param.minimum <= value <= param.maximum:
+        raise BadParameter(param.name, text, allowed)
+    if param.kind == "float":
+        return value
+    if value != int(value):
+        raise BadParameter(param.name, text, allowed)
+    return int(value)

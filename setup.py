@@ -76,9 +76,16 @@ class BuildFrontend(Command):
 
 
 class Build(build):
-    """`build` with the frontend before the Python files are gathered."""
+    """`build` with the frontend before the Python files are gathered, and without what an earlier build left behind."""
 
     sub_commands = [("build_frontend", None), *build.sub_commands]  # noqa: RUF012
+
+    def run(self) -> None:
+        """Drop old copies (a bundle's files change their names with their content), keep what was compiled, then build."""
+        for path in Path(self.build_lib, "tb_tpuprof").rglob("*"):
+            if path.is_file() and path.suffix not in (".so", ".pyd"):
+                path.unlink()
+        super().run()
 
 
 class SourceDistribution(sdist):

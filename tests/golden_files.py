@@ -57,13 +57,13 @@ def _shortened(value: object, key: str = "") -> object:
 
 def goldens() -> Iterator[tuple[Path, str]]:
     """Path and text of every golden file, made anew."""
-    from tb_tpuprof.encode.json_format import encode_json
+    from tb_tpuprof.encode import encode_json
     from tb_tpuprof.errors import ToolUnavailable
     from tb_tpuprof.session import Session
     from tb_tpuprof.tools import TOOLS
 
     for log, run_dir in demo_runs().items():
-        session = Session(str(run_dir))
+        session = Session(str(run_dir), cache=False)
         for tool in TOOLS:
             try:
                 text = golden_of(encode_json(tool.run(session, None, {})))

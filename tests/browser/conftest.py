@@ -1,0 +1,135 @@
+"""A real TensorBoard on the demo runs, and a real Chromium that may talk to nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.chromium import find_chromium
+from tests.free_port import free_port
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TESTS WERE RUN: playwright is not installed")
+
+DEMO_LOGS = Path(__file__).resolve().parents[2] / "demo_logs"
+STARTING_SECONDS = 60.0
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+VIEWPORT = {"width": 1440, "height": 900}
+
+
+@dataclass
+class Server:
+    """A TensorBoard process on a log directory."""
+
+    url: str
+    logdir: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+def copied_demo_logs(target: Path) -> Path:
+    """The runs and scalars of the demo logs in a folder of their own, as a log directory without scripts and prose."""
+    shutil.copytree(DEMO_LOGS, target, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
+    return target
+
+
+def start_tensorboard(logdir: Path, scratch: Path) -> Server:
+    """Start TensorBoard and wait until it answers. Fails with its log where it ends or stays silent."""
+    port = free_port()
+    log = scratch / f"tensorboard-{port}.log"
+    environment = {**os.environ, "TPUPROF_CACHE_DIR": str(scratch / "cache")}
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", str(port), "--host", "127.0.0.1"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    server = Server(f"http://127.0.0.1:{port}", logdir, process, log)
+    deadline = time.monotonic() + STARTING_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{server.url}/data/plugins_listing", timeout=5).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return server
+    process.kill()
+    raise AssertionError(f"TensorBoard did not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """TensorBoard on a copy of the demo logs."""
+    scratch = tmp_path_factory.mktemp("tensorboard")
+    started = start_tensorboard(copied_demo_logs(scratch / "logs"), scratch)
+    yield started
+    started.process.terminate()
+    started.process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[object]:
+    """The machine's own Chromium; none is ever downloaded."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip("NO BROWSER TESTS WERE RUN: no Chromium was found; install chromium or set TPUPROF_CHROMIUM")
+    with playwright_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watch:
+    """What a page did that it should not: requests to other origins, errors it threw or logged."""
+
+    origin: str
+    foreign: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def route(self, route: object) -> None:
+        """Let requests to TensorBoard pass; note and refuse all others."""
+        parts = urlsplit(route.request.url)
+        if f"{parts.scheme}://{parts.netloc}" == self.origin or parts.scheme in ("data", "blob"):
+            route.continue_()
+        else:
+            self.foreign.append(route.request.url)
+            route.abort()
+
+
+@pytest.fixture
+def watch(server: Server) -> Watch:
+    """Filled while a test's page runs; `page` checks it at the end."""
+    return Watch(server.url)
+
+
+@pytest.fixture
+def page(chromium: object, watch: Watch, request: pytest.FixtureRequest) -> Iterator[object]:
+    """A fresh page. The test fails if it asked another origin for anything or threw an error."""
+    context = chromium.new_context(viewport=VIEWPORT, reduced_motion="reduce")
+    context.route("**/*", watch.route)
+    fresh = context.new_page()
+    fresh.set_default_timeout(20_000)
+    fresh.on("pageerror", lambda error: watch.errors.append(str(error)))
+    yield fresh
+    artifacts = os.environ.get("TPUPROF_SHOTS")
+    if artifacts:
+        Path(artifacts).mkdir(parents=True, exist_ok=True)
+        fresh.screenshot(path=str(Path(artifacts) / f"{request.node.name}.png"))
+    context.close()
+    assert not watch.foreign, "requests to other origins"
+    assert not watch.errors, "errors thrown in the page"

@@ -22,6 +22,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+_TRIM_ABOVE = 5
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Steps:
 
     `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (runs of tf.function, where
     nothing else marks steps), `device` (the accelerator's own steps) or `` (none found). `n_incomplete`: steps left out
-    because nothing ran in them.
+    because nothing ran in them; `n_trimmed`: first and last steps left out because the capture may have cut them.
     """
 
     number: Int64s
@@ -40,6 +41,7 @@ class Steps:
     class_ps: Int64s
     source: str = ""
     n_incomplete: int = 0
+    n_trimmed: int = 0
 
     def __len__(self) -> int:
         return len(self.number)
@@ -114,7 +116,20 @@ def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], so
     names = groups(trace).names
     name = tuple(names.get(i, str(i)) for i in number[kept].tolist())
     n_left_out = len(number) - len(kept)
-    return Steps(number[kept], name, first[kept], (last - first)[kept], class_ps[kept], source, n_left_out)
+    return trimmed(Steps(number[kept], name, first[kept], (last - first)[kept], class_ps[kept], source, n_left_out))
+
+
+def trimmed(found: Steps) -> Steps:
+    """Leave out the first and the last step of more than five: the capture's start and end fall into them.
+
+    (The first is often the slowest by far: it holds compilation, or the profiler's own start.)
+    """
+    if len(found) <= _TRIM_ABOVE:
+        return found
+    return Steps(
+        found.number[1:-1], found.name[1:-1], found.start_ps[1:-1], found.duration_ps[1:-1], found.class_ps[1:-1], found.source,
+        found.n_incomplete, 2,
+    )  # fmt: skip
 
 
 def _longest(parts: StepParts) -> tuple[Int64s, Int64s, Int64s]:

@@ -1,0 +1,77 @@
+"""Several hosts as one job: steps that all of them ran, operations and hardware summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hardware import Hardware
+from tb_tpuprof.analysis.steps import Steps, no_steps
+
+Int64s = npt.NDArray[np.int64]
+_MOST_SHIFTS = 1000  # steps by which hosts may be apart
+
+
+@dataclass(frozen=True)
+class CommonSteps:
+    """Steps that all hosts ran. `n_without`: hosts that have none; `is_disjoint`: hosts have steps, but none in common."""
+
+    steps: Steps
+    n_without: int = 0
+    is_disjoint: bool = False
+
+
+def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps:
+    """Align the steps of hosts in time and keep those that all have; times and shares are the hosts' mean.
+
+    The host whose steps span the shortest time leads. Every other is shifted against it by whole steps, 0, 1, 2 … and -1,
+    -2 …; the shift under which steps overlap longest counts, the first of equals. `start_ns` is the clock at each trace's 0.
+
+        host A    │ 0 │ 1 │ 2 │ 3 │
+        host B      │ 0 │ 1 │ 2 │         in common: A1/B0, A2/B1, A3/B2 if these overlap more than A0/B0 …
+    """
+    given = [i for i, part in enumerate(parts) if len(part)]
+    if not given:
+        return CommonSteps(no_steps(sum(part.n_incomplete for part in parts)), len(parts))
+    if len(given) == 1:
+        return CommonSteps(parts[given[0]], len(parts) - 1)
+    zero = min(start_ns)
+    begins = [parts[i].start_ps + (start_ns[i] - zero) * 1000 for i in given]
+    ends = [begin + parts[i].duration_ps for begin, i in zip(begins, given, strict=True)]
+    lead = min(range(len(given)), key=lambda k: int(ends[k].max() - begins[k].min()))
+    shifts = [0 if k == lead else _best_shift(begins[lead], ends[lead], begins[k], ends[k]) for k in range(len(given))]
+    first = max(0, *(-shift for shift in shifts))
+    last = min(len(parts[i]) - shift for i, shift in zip(given, shifts, strict=True))
+    if last <= first:
+        return CommonSteps(no_steps(), len(parts) - len(given), True)
+    chosen = [slice(first + shift, last + shift) for shift in shifts]
+    leader, of_leader = parts[given[lead]], chosen[lead]
+    class_ps = sum(parts[i].class_ps[part] for i, part in zip(given, chosen, strict=True)) // len(given)
+    return CommonSteps(
+        Steps(
+            leader.number[of_leader], leader.name[of_leader], leader.start_ps[of_leader], class_ps.sum(axis=1), class_ps, leader.source,
+            leader.n_incomplete, leader.n_trimmed,
+        ),
+        len(parts) - len(given),
+    )  # fmt: skip
+
+
+def _best_shift(begin: Int64s, end: Int64s, other_begin: Int64s, other_end: Int64s) -> int:
+    """Step i of the first host goes with step i + shift of the other."""
+    best, most = 0, -1
+    for shift in (*range(min(len(other_begin), _MOST_SHIFTS)), *range(-1, -min(len(begin), _MOST_SHIFTS), -1)):
+        low, high = max(0, -shift), min(len(begin), len(other_begin) - shift)
+        a, b = slice(low, high), slice(low + shift, high + shift)
+        overlap = int(np.maximum(np.minimum(end[a], other_end[b]) - np.maximum(begin[a], other_begin[b]), 0).sum())
+        if overlap > most:
+            best, most = shift, overlap
+    return best
+
+
+def sum_hardware(parts: Sequence[Hardware]) -> Hardware:
+    """Devices of all hosts; name and peaks are those of the first host that has devices."""
+    first = next((part for part in parts if part.n_devices), parts[0])
+    return replace(first, n_devices=sum(part.n_devices for part in parts))

@@ -109,8 +109,12 @@ export async function fetchRuns(signal?: AbortSignal): Promise<RunsAnswer> {
   return (await read(await request(apiUrl('runs'), signal))) as RunsAnswer;
 }
 
+export function toolsUrl(run: string): string {
+  return apiUrl('tools', { run });
+}
+
 export function fetchTools(run: string, signal?: AbortSignal): Promise<ToolsAnswer> {
-  return get<ToolsAnswer>(apiUrl('tools', { run }), signal);
+  return get<ToolsAnswer>(toolsUrl(run), signal);
 }
 
 /** The payload of a tool; `columns` for large ones. */

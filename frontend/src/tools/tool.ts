@@ -1,5 +1,7 @@
-/** What every tool's view is given, and how a tool reaches another page. */
-import type { ToolInfo } from '../api/types';
+/** What every tool's view is given, and how payload tables become tables on the page. */
+import { cellAt } from '../api/table';
+import type { Column, Table, ToolInfo } from '../api/types';
+import type { TableColumn, TableData } from '../widgets/table/model';
 
 export interface ToolProps {
   run: string;
@@ -10,4 +12,31 @@ export interface ToolProps {
   /** Changes the tool's part of the URL: `push` for a step that Back undoes, `replace` for a stream of small changes. */
   setParams(change: Record<string, string | undefined>, how: 'push' | 'replace'): void;
   info: ToolInfo;
+}
+
+/** The parameters that the server knows; the others (sort, search, zoom) are the page's own. */
+export function serverParams(info: ToolInfo, params: ToolProps['params']): Record<string, string> {
+  const known = new Set(info.params.map((param) => param.name));
+  return Object.fromEntries(Object.entries(params).filter(([name]) => known.has(name)));
+}
+
+function tableColumn(column: Column): TableColumn {
+  const { name, title, unit, kind, description } = column;
+  const head = { name, title, unit, kind, cell: (row: number) => cellAt(column, row) };
+  return description ? { ...head, description } : head;
+}
+
+/** A payload's table for the table widget; `only`: these columns in this order, where they are there. */
+export function tableData(table: Table, only?: readonly string[]): TableData {
+  const columns = only ? only.flatMap((name) => table.columns.find((column) => column.name === name) ?? []) : table.columns;
+  return { columns: columns.map(tableColumn), nRows: table.n_rows };
+}
+
+/** Columns of which nothing is known in any row: hidden at first. */
+export function unknownColumns(data: TableData): string[] {
+  const isUnknown = (column: TableColumn): boolean => {
+    for (let row = 0; row < data.nRows; row++) if (column.cell(row) !== null) return false;
+    return data.nRows > 0;
+  };
+  return data.columns.filter(isUnknown).map((column) => column.name);
 }

@@ -1,0 +1,136 @@
+/** The whole page: side bar, and beside it the chosen tool, or why there is none. TOOL_VIEWS names every tool's view. */
+import type { ComponentType, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Help } from './app/help';
+import { Page } from './app/page';
+import { SideBar } from './app/side_bar';
+import { useTitle } from './app/title';
+import './app/style.css';
+import { defaultRun, loadRuns, runs, runsError, toolNames, useTools } from './state/catalog';
+import { isTyping } from './state/keys';
+import { choose, run, tool } from './state/selection';
+import type { ToolProps } from './tools/tool';
+import { Failed, Loading, Message } from './widgets/states';
+
+export interface ToolView {
+  load: () => Promise<ComponentType<ToolProps>>;
+  /** The tool fills the window and scrolls within itself. */
+  fills?: boolean;
+}
+
+/** Every tool has a view of its own; each is a chunk, loaded when it is first shown. */
+export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
+  overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
+  framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
+  trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
+};
+
+const SIDE_KEY = 'tpuprof.side';
+
+/** Where the link leaves run or tool open, the newest run and its first tool that has something to show. */
+function useDefaults(): void {
+  const answer = runs.value;
+  const tools = useTools(run.value).data;
+  useEffect(() => {
+    if (answer && !run.value) choose({ run: defaultRun(answer) }, 'replace');
+  }, [answer, run.value]);
+  useEffect(() => {
+    if (!tools) return;
+    toolNames.value = new Set(tools.tools.map((info) => info.name));
+    const first = tools.tools.find((info) => info.available) ?? tools.tools[0];
+    if (!tool.value && first && tools.run === run.value) choose({ tool: first.name }, 'replace');
+  }, [tools, tool.value]);
+}
+
+function useKeys(act: Readonly<Record<string, () => void>>): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const action = isTyping(event) ? undefined : act[event.key];
+      if (!action) return;
+      event.preventDefault();
+      action();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  });
+}
+
+/** New runs show up when the reader comes back to the page. */
+function useFreshRuns(): void {
+  useEffect(() => {
+    const refresh = (): void => {
+      if (!document.hidden) void loadRuns();
+    };
+    document.addEventListener('visibilitychange', refresh);
+    return () => document.removeEventListener('visibilitychange', refresh);
+  }, []);
+}
+
+function NoRuns(): VNode {
+  return (
+    <main class="page">
+      <Message title="No profile in this log directory yet.">
+        <p>
+          A profile is a file <code>plugins/profile/&lt;time&gt;/&lt;host&gt;.xplane.pb</code> somewhere below the directory that TensorBoard was started on. Capture one, then look again:
+        </p>
+        <pre>{`# TensorFlow, Keras
+model.fit(…, callbacks=[tf.keras.callbacks.TensorBoard(logdir, profile_batch=(10, 20))])
+
+# JAX
+with jax.profiler.trace(logdir):
+    step(…).block_until_ready()`}</pre>
+        <button type="button" class="button" onClick={() => void loadRuns(true)}>
+          Look again
+        </button>
+      </Message>
+    </main>
+  );
+}
+
+function useSide(): [boolean, () => void] {
+  const [isOpen, setOpen] = useState(() => window.localStorage.getItem(SIDE_KEY) !== 'closed');
+  const toggle = (): void => {
+    window.localStorage.setItem(SIDE_KEY, isOpen ? 'closed' : 'open');
+    setOpen(!isOpen);
+  };
+  return [isOpen, toggle];
+}
+
+export function App(): VNode {
+  const [isSideOpen, toggleSide] = useSide();
+  const [isHelpOpen, setHelp] = useState(false);
+  const answer = runs.value;
+  const error = runsError.value;
+  useDefaults();
+  useFreshRuns();
+  useTitle();
+  useKeys({
+    '?': () => setHelp(true),
+    '[': toggleSide,
+    '/': () => document.querySelector<HTMLInputElement>('main [data-key="search"]')?.focus(),
+  });
+  const page = (): VNode => {
+    if (!answer && error) {
+      return (
+        <main class="page">
+          <Failed what="The list of runs" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={() => void loadRuns()} />
+        </main>
+      );
+    }
+    if (!answer) {
+      return (
+        <main class="page">
+          <Loading what="Looking for runs" />
+        </main>
+      );
+    }
+    return answer.runs.length || run.value ? <Page answer={answer} views={TOOL_VIEWS} onHelp={() => setHelp(true)} /> : <NoRuns />;
+  };
+  return (
+    <div class="shell">
+      <SideBar isOpen={isSideOpen} onToggle={toggleSide} />
+      {page()}
+      {isHelpOpen && <Help onClose={() => setHelp(false)} />}
+    </div>
+  );
+}

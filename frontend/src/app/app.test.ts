@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import type { RunInfo, ToolInfo } from '../api/types';
+import { defaultRun } from '../state/catalog';
+import { toggled } from './host_list';
+import { findRuns, runNote } from './run_picker';
+import { titleOf } from './title';
+import { groupTools } from './tool_list';
+
+const run = (name: string, state: RunInfo['state'] = 'ok'): RunInfo => ({ run: name, captured_at: '2026-11-20T22:13:00Z', n_hosts: 2, size_bytes: 2048, state, message: '' });
+const info = (name: string, group: string): ToolInfo => ({ name, title: name, group, summary: '', hosts: 'many', available: true, reason: '', remedy: '', params: [] });
+
+describe('runs', () => {
+  it('are found by words of name and date', () => {
+    const all = [run('train/2026_11_20'), run('eval/2026_11_19')];
+    expect(findRuns(all, 'NOV train').map((found) => found.run)).toEqual(['train/2026_11_20']);
+    expect(findRuns(all, '')).toHaveLength(2);
+  });
+  it('say when, how many hosts, how large', () => expect(runNote(run('a', 'legacy')).replaceAll('\u00a0', ' ')).toBe('20 Nov 2026 22:13 · 2 hosts · 2.00 KiB · old format'));
+  it('default to the newest that can be opened', () => {
+    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')] })).toBe('old');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')] })).toBe('new');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [] })).toBe('');
+  });
+});
+
+describe('hosts', () => {
+  it('toggle, all of them being the empty list', () => {
+    const all = ['a', 'b', 'c'];
+    expect(toggled(all, [], 'b')).toEqual(['a', 'c']);
+    expect(toggled(all, ['a', 'c'], 'b')).toEqual([]);
+    expect(toggled(all, ['c'], 'a')).toEqual(['a', 'c']);
+    expect(toggled(all, ['a'], 'a')).toEqual(['a']);
+  });
+});
+
+describe('tools', () => {
+  it('stand in groups, in order', () => {
+    expect(groupTools([info('a', 'Start'), info('b', 'Time'), info('c', 'Start')]).map(({ group, tools }) => [group, tools.map(({ name }) => name)])).toEqual([
+      ['Start', ['a', 'c']],
+      ['Time', ['b']],
+    ]);
+  });
+});
+
+describe('the title', () => {
+  it('names tool, run and site', () => expect(titleOf('Overview', 'train/1', 'TensorBoard')).toBe('Overview · train/1 · TensorBoard'));
+  it('leaves out what is not known', () => expect(titleOf('', '', 'TensorBoard')).toBe('TensorBoard'));
+});

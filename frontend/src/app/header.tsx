@@ -1,0 +1,56 @@
+/** The line at the top of a page: what it is, what it shows, and getting it out: export, link, keys. */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { dataUrl } from '../api/client';
+import type { ToolInfo } from '../api/types';
+import { copyText, saveUrl } from '../base/clipboard';
+import { plural } from '../base/units';
+import { shown } from '../state/payload';
+import { linkTo } from '../state/selection';
+import { Menu, type MenuItem } from '../widgets/menu';
+
+const SAID_MS = 1600;
+
+function exportItems(): MenuItem[] {
+  if (!shown.value) return [];
+  const { query, payload } = shown.value;
+  const file = (part: string): string => `${payload.run}_${part}`.replace(/[^\w.-]+/g, '_');
+  const tables = Object.entries(payload.tables).filter(([, table]) => table.n_rows > 0);
+  return [
+    ...tables.map(([name, table]) => ({
+      label: `${table.title || name} as CSV`,
+      note: plural(table.n_rows, 'row'),
+      act: () => saveUrl(dataUrl(query, { format: 'csv', table: name }), `${file(`${query.tool}_${name}`)}.csv`),
+    })),
+    { label: 'All of this page as JSON', act: () => saveUrl(dataUrl(query, { format: 'json' }), `${file(query.tool)}.json`) },
+  ];
+}
+
+function CopyLink(): VNode {
+  const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!isCopied) return;
+    const timer = window.setTimeout(() => setCopied(false), SAID_MS);
+    return () => window.clearTimeout(timer);
+  }, [isCopied]);
+  const copy = (): void => void copyText(linkTo()).then(() => setCopied(true));
+  return (
+    <button type="button" class="button copy-link" data-tip="A link to exactly this view" onClick={copy}>
+      <span role="status">{isCopied ? 'Copied' : 'Copy link'}</span>
+    </button>
+  );
+}
+
+export function Header({ info, onHelp }: { info: ToolInfo; onHelp: () => void }): VNode {
+  return (
+    <header class="page-header">
+      <h1>{info.title}</h1>
+      <p>{info.summary}</p>
+      <Menu label="Export" title="Export" items={exportItems()} />
+      <CopyLink />
+      <button type="button" class="button" aria-label="Keys" data-tip="Keys  ?" onClick={onHelp}>
+        ?
+      </button>
+    </header>
+  );
+}

@@ -1,0 +1,74 @@
+/** The hosts of the run: several at once or one, as the tool can show; with a filter where they are many. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { HostInfo, ToolInfo } from '../api/types';
+import { matches, wordsOf } from '../base/search';
+import { format } from '../base/units';
+import { choose, hosts } from '../state/selection';
+
+const FILTER_FROM = 11;
+
+/** The hosts chosen after a click on one; all of them is the empty list, and one always stays. */
+export function toggled(all: readonly string[], chosen: readonly string[], host: string): string[] {
+  const on = new Set(chosen.length ? chosen : all);
+  if (!on.delete(host)) on.add(host);
+  if (!on.size) return [...chosen];
+  return on.size === all.length ? [] : all.filter((name) => on.has(name));
+}
+
+function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VNode {
+  const chosen = hosts.value;
+  return (
+    <div class="host">
+      <label>
+        <input type="checkbox" checked={!chosen.length || chosen.includes(host.host)} onChange={() => choose({ hosts: toggled(all, chosen, host.host) })} />
+        <span data-tip={host.host}>{host.host}</span>
+      </label>
+      <button type="button" class="only" aria-label={`Only ${host.host}`} onClick={() => choose({ hosts: [host.host] })}>
+        only
+      </button>
+      <small>{format(host.size_bytes, 'bytes')}</small>
+    </div>
+  );
+}
+
+function OneHost({ host, isOn }: { host: HostInfo; isOn: boolean }): VNode {
+  return (
+    <div class="host">
+      <label>
+        <input type="radio" name="host" checked={isOn} onChange={() => choose({ hosts: [host.host] })} />
+        <span data-tip={host.host}>{host.host}</span>
+      </label>
+      <small>{format(host.size_bytes, 'bytes')}</small>
+    </div>
+  );
+}
+
+export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolInfo['hosts'] }): VNode | null {
+  const [query, setQuery] = useState('');
+  if (!all.length) return null;
+  const names = all.map(({ host }) => host);
+  const words = wordsOf(query);
+  const listed = all.filter(({ host }) => matches(host, words));
+  const one = hosts.value[0] ?? names[0];
+  return (
+    <section class="hosts" aria-label="Hosts">
+      <h2>
+        Hosts <span>{all.length}</span>
+      </h2>
+      {all.length >= FILTER_FROM && <input class="field" type="search" placeholder="Filter hosts" aria-label="Filter hosts" value={query} onInput={(event) => setQuery(event.currentTarget.value)} />}
+      <div class="host-scroll">
+        {mode === 'many' && all.length > 1 && !query && (
+          <div class="host">
+            <label>
+              <input type="checkbox" checked={!hosts.value.length} disabled={!hosts.value.length} onChange={() => choose({ hosts: [] })} />
+              <span>All hosts</span>
+            </label>
+          </div>
+        )}
+        {listed.map((host) => (mode === 'many' ? <ManyHost key={host.host} host={host} all={names} /> : <OneHost key={host.host} host={host} isOn={host.host === one} />))}
+        {!listed.length && <p class="muted">No host has that in its name.</p>}
+      </div>
+    </section>
+  );
+}

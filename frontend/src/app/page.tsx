@@ -1,0 +1,150 @@
+/** The chosen tool of the chosen run; or, where the link leads to what is not there, what is. */
+import type { ComponentType, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { RunsAnswer, ToolInfo, ToolsAnswer } from '../api/types';
+import { dateText } from '../base/units';
+import { loadRuns, useTools } from '../state/catalog';
+import { asApiError } from '../state/payload';
+import { choose, hosts, openTool, run, setToolParams, tool, toolParams } from '../state/selection';
+import type { ToolProps } from '../tools/tool';
+import type { ToolView } from '../app';
+import { Failed, Loading, Message } from '../widgets/states';
+import { RichText } from '../widgets/rich_text';
+import { Header } from './header';
+
+const LISTED_RUNS = 12;
+
+export interface PageProps {
+  answer: RunsAnswer;
+  views: Readonly<Record<string, ToolView>>;
+  onHelp: () => void;
+}
+
+interface Choice {
+  name: string;
+  note?: string;
+  choose: () => void;
+}
+
+/** What a link named that is not there, and what there is instead. */
+function Gone({ title, why, choices }: { title: string; why: string; choices: readonly Choice[] }): VNode {
+  return (
+    <Message failed title={title}>
+      <p>{why}</p>
+      <ul class="choices">
+        {choices.map(({ name, note, choose: act }) => (
+          <li key={name}>
+            <button type="button" class="text-link" onClick={act}>
+              {name}
+            </button>
+            {note && <small class="muted">{note}</small>}
+          </li>
+        ))}
+      </ul>
+    </Message>
+  );
+}
+
+function RunGone({ answer }: { answer: RunsAnswer }): VNode {
+  const choices = answer.runs.slice(0, LISTED_RUNS).map((info) => ({
+    name: info.run,
+    note: dateText(info.captured_at),
+    choose: () => choose({ run: info.run, hosts: [] }),
+  }));
+  const more = answer.runs.length > LISTED_RUNS ? ' More are in the list at the left.' : '';
+  const why = choices.length ? `It may have been deleted or renamed, or TensorBoard runs on another directory. The newest runs that are here:${more}` : 'TensorBoard runs on a directory without any profile.';
+  return (
+    <>
+      <Gone title={`There is no run "${run.value}".`} why={why} choices={choices} />
+      <button type="button" class="button look-again" onClick={() => void loadRuns(true)}>
+        Look again
+      </button>
+    </>
+  );
+}
+
+function ToolGone({ tools }: { tools: readonly ToolInfo[] }): VNode {
+  const choices = tools.filter((info) => info.available).map((info) => ({ name: info.title, note: info.summary, choose: () => openTool(info.name) }));
+  return <Gone title={`There is no tool "${tool.value}".`} why="The link may come from another version. The tools that can show this run:" choices={choices} />;
+}
+
+function HostsGone({ missing, tools }: { missing: readonly string[]; tools: ToolsAnswer }): VNode {
+  const all = { name: 'All hosts', choose: () => choose({ hosts: [] }) };
+  const choices = [all, ...tools.hosts.map(({ host }) => ({ name: host, choose: () => choose({ hosts: [host] }) }))];
+  return <Gone title={`This run has no host ${missing.map((host) => `"${host}"`).join(', ')}.`} why="The hosts that it has:" choices={choices} />;
+}
+
+function Unavailable({ info }: { info: ToolInfo }): VNode {
+  return (
+    <Message title={info.reason || 'This tool has nothing to show for this run.'}>
+      {info.remedy && (
+        <p>
+          <RichText text={info.remedy} />
+        </p>
+      )}
+    </Message>
+  );
+}
+
+function useView(view: ToolView): { Component: ComponentType<ToolProps> | null; error: unknown; retry: () => void } {
+  const [state, setState] = useState<{ view: ToolView | null; Component: ComponentType<ToolProps> | null; error: unknown }>({ view: null, Component: null, error: null });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    let isGone = false;
+    view.load().then(
+      (Component) => !isGone && setState({ view, Component, error: null }),
+      (error: unknown) => !isGone && setState({ view, Component: null, error }),
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [view, attempt]);
+  return { ...(state.view === view ? state : { Component: null, error: null }), retry: () => setAttempt(attempt + 1) };
+}
+
+function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
+  const { Component, error, retry } = useView(view);
+  if (error) return <Failed what={info.title} kind="page" message="This page could not be loaded." remedy={`Reload TensorBoard. (${asApiError(error).message})`} onRetry={retry} />;
+  if (!Component) return <Loading what={`Opening ${info.title}`} />;
+  const chosen = info.hosts === 'one' ? hosts.value.slice(0, 1) : [...hosts.value];
+  return (
+    <Component
+      key={`${run.value}\n${info.name}`}
+      run={run.value}
+      hosts={chosen}
+      params={toolParams.value}
+      setParams={(change, how) => setToolParams(change, { replace: how === 'replace' })}
+      info={info}
+    />
+  );
+}
+
+function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views'] }): VNode {
+  if (tools.state !== 'ok') return <Message title={tools.message || 'There is no trace in this run.'} />;
+  if (!tool.value) return <Loading what="Opening" />;
+  const info = tools.tools.find((candidate) => candidate.name === tool.value);
+  const view = info && views[info.name];
+  if (!info || !view) return <ToolGone tools={tools.tools.filter((candidate) => views[candidate.name])} />;
+  const known = new Set(tools.hosts.map(({ host }) => host));
+  const missing = hosts.value.filter((host) => !known.has(host));
+  if (missing.length) return <HostsGone missing={missing} tools={tools} />;
+  return info.available ? <ToolBody info={info} view={view} /> : <Unavailable info={info} />;
+}
+
+export function Page({ answer, views, onHelp }: PageProps): VNode {
+  const { data: tools, error, retry } = useTools(run.value);
+  const isKnown = answer.runs.some((candidate) => candidate.run === run.value);
+  const info = tools?.tools.find((candidate) => candidate.name === tool.value);
+  const body = (): VNode => {
+    if (run.value && (error?.status === 404 || (!isKnown && error))) return <RunGone answer={answer} />;
+    if (error) return <Failed what={`Run ${run.value}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />;
+    if (!run.value || !tools) return <Loading what="Opening the run" />;
+    return <RunBody tools={tools} views={views} />;
+  };
+  return (
+    <main class={info && views[info.name]?.fills ? 'page fills' : 'page'}>
+      {info && <Header info={info} onHelp={onHelp} />}
+      {body()}
+    </main>
+  );
+}

@@ -1,0 +1,102 @@
+/** The chosen run as a button; it opens the list of runs, newest first, with a search. */
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { RunInfo } from '../api/types';
+import { matches, wordsOf } from '../base/search';
+import { dateText, format, plural } from '../base/units';
+import { loadRuns, runs } from '../state/catalog';
+import { choose, run } from '../state/selection';
+import { useDismiss } from '../widgets/popup';
+
+/** More are found by searching. */
+const LISTED = 200;
+const STATE_WORDS = { ok: '', legacy: 'old format', empty: 'empty' } as const;
+
+export function runNote(info: RunInfo): string {
+  const parts = [dateText(info.captured_at), info.n_hosts ? plural(info.n_hosts, 'host') : '', format(info.size_bytes, 'bytes'), STATE_WORDS[info.state]];
+  return parts.filter(Boolean).join(' · ');
+}
+
+export function findRuns(all: readonly RunInfo[], query: string): RunInfo[] {
+  const words = wordsOf(query);
+  return all.filter((info) => matches(`${info.run} ${dateText(info.captured_at)}`, words));
+}
+
+function RunList({ close }: { close: () => void }): VNode {
+  const [query, setQuery] = useState('');
+  const [at, setAt] = useState(0);
+  const list = useRef<HTMLUListElement>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const found = findRuns(runs.value?.runs ?? [], query);
+  const listed = found.slice(0, LISTED);
+  useEffect(() => {
+    input.current?.focus();
+    setAt(Math.max(0, listed.findIndex((info) => info.run === run.value)));
+  }, []);
+  useEffect(() => list.current?.children[at]?.scrollIntoView?.({ block: 'nearest' }), [at]);
+  const pick = (info: RunInfo | undefined): void => {
+    if (!info) return;
+    close();
+    if (info.run !== run.value) choose({ run: info.run, hosts: [], params: {} });
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 8, PageUp: at - 8 }[event.key];
+    if (event.key === 'Enter') pick(listed[at]);
+    else if (to === undefined) return;
+    else setAt(Math.max(0, Math.min(listed.length - 1, to)));
+    event.preventDefault();
+  };
+  return (
+    <div class="run-list">
+      <input
+        ref={input}
+        class="field"
+        type="search"
+        role="combobox"
+        aria-label="Search runs"
+        aria-expanded="true"
+        aria-controls="run-options"
+        aria-activedescendant={listed[at] ? `run-${at}` : undefined}
+        placeholder={`Search ${plural(runs.value?.runs.length ?? 0, 'run')}`}
+        value={query}
+        onInput={(event) => {
+          setQuery(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={onKey}
+      />
+      <ul id="run-options" role="listbox" aria-label="Runs" ref={list}>
+        {listed.map((info, i) => (
+          <li key={info.run} id={`run-${i}`} role="option" aria-selected={info.run === run.value} class={i === at ? 'at' : ''} onClick={() => pick(info)} onPointerMove={() => setAt(i)}>
+            <b>{info.run}</b>
+            <small>{runNote(info)}</small>
+          </li>
+        ))}
+      </ul>
+      <p class="run-list-foot">
+        <span>{found.length ? (found.length > LISTED ? `${LISTED} of ${found.length}: search for more` : '') : 'No run has that in its name.'}</span>
+        <button type="button" class="button small" onClick={() => void loadRuns(true)}>
+          Refresh
+        </button>
+      </p>
+    </div>
+  );
+}
+
+export function RunPicker(): VNode {
+  const [isOpen, setOpen] = useState(false);
+  const anchor = useRef<HTMLDivElement>(null);
+  const close = (): void => setOpen(false);
+  useDismiss(anchor, isOpen, close);
+  const info = runs.value?.runs.find((candidate) => candidate.run === run.value);
+  return (
+    <div class="run-picker" ref={anchor}>
+      <button type="button" class="run" aria-haspopup="dialog" aria-expanded={isOpen} aria-label={`Run ${run.value}. Choose another`} onClick={() => setOpen(!isOpen)}>
+        <b data-tip={run.value}>{run.value || (runs.value ? 'No run' : ' ')}</b>
+        <i aria-hidden="true">▾</i>
+        <small>{info ? runNote(info) : run.value && runs.value ? 'not in this directory' : ' '}</small>
+      </button>
+      {isOpen && <RunList close={close} />}
+    </div>
+  );
+}

@@ -1,0 +1,39 @@
+/** The window's title names tool and run while our tab is shown, and is TensorBoard's own otherwise. */
+import { useEffect } from 'preact/hooks';
+import { hostWindow, isEmbedded } from '../base/frame';
+import { runs } from '../state/catalog';
+import { isTabShown, run, tool } from '../state/selection';
+import { useTools } from '../state/catalog';
+
+export function titleOf(toolTitle: string, runName: string, site: string): string {
+  return [toolTitle, runName, site].filter(Boolean).join(' · ');
+}
+
+export function useTitle(): void {
+  const tools = useTools(run.value).data?.tools;
+  const toolTitle = tools?.find((info) => info.name === tool.value)?.title ?? '';
+  const runName = run.value;
+  const isShown = isTabShown.value;
+  useEffect(() => {
+    const page = hostWindow().document;
+    if (!isShown) return;
+    let site = page.title;
+    let ours = '';
+    const set = (): void => {
+      ours = titleOf(toolTitle, runName, isEmbedded() ? site : 'Profile');
+      page.title = ours;
+    };
+    set();
+    // TensorBoard sets its own title when its settings arrive.
+    const watch = new MutationObserver(() => {
+      if (page.title === ours) return;
+      site = page.title;
+      set();
+    });
+    watch.observe(page.head, { childList: true, subtree: true, characterData: true });
+    return () => {
+      watch.disconnect();
+      page.title = site;
+    };
+  }, [toolTitle, runName, isShown, runs.value === null]);
+}

@@ -1,0 +1,65 @@
+/** Shares of time as donuts, idle time in or out, then the table of all operations. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { Section, Tiles } from '../../widgets/summary';
+import { parseView, viewChange } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { tableData, unknownColumns, type ToolProps } from '../tool';
+import { Donut } from './donut';
+import { countsIdle, donutsOf, initialView, TOTALS } from './model';
+import './style.css';
+
+type ViewProps = Pick<ToolProps, 'params' | 'setParams' | 'info'>;
+
+function IdleSwitch({ params, setParams, info }: ViewProps): VNode | null {
+  const param = info.params.find((candidate) => candidate.name === 'idle');
+  if (!param) return null;
+  const initial = param.default !== false;
+  const isOn = countsIdle(params['idle'], initial);
+  return (
+    <label class="switch" data-tip={param.help}>
+      <input type="checkbox" checked={isOn} onChange={() => setParams({ idle: !isOn === initial ? undefined : String(!isOn) }, 'push')} />
+      {param.title}
+    </label>
+  );
+}
+
+function Operations({ table, params, setParams }: { table: PayloadTable } & Omit<ViewProps, 'info'>): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const initial = useMemo(() => initialView(data, unknownColumns(data)), [data]);
+  const view = useMemo(() => parseView(params, initial), [params, initial]);
+  return (
+    <Section title={table.title || 'Operations'} {...(table.note ? { note: table.note } : {})}>
+      <Table
+        data={data}
+        label={table.title || 'Operations'}
+        view={view}
+        onView={(next, how) => setParams(viewChange(view, next, initial), how)}
+        totals={TOTALS}
+        mono={['operation']}
+      />
+    </Section>
+  );
+}
+
+export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewProps): VNode {
+  const { ops } = payload.tables;
+  const donuts = useMemo(() => donutsOf(payload), [payload]);
+  const pick = (donut: string, name: string): void => props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
+  return (
+    <>
+      <Tiles tiles={Object.values(payload.scalars).slice(0, 6)} />
+      {donuts.length > 0 && (
+        <Section title="Where the time goes" note="self time" end={<IdleSwitch {...props} />}>
+          <div class="donuts">
+            {donuts.map((donut) => (
+              <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
+            ))}
+          </div>
+        </Section>
+      )}
+      {ops && <Operations table={ops} params={props.params} setParams={props.setParams} />}
+    </>
+  );
+}

@@ -1,0 +1,126 @@
+/** The overview from top to bottom: tiles, steps, where a step goes, top operations, what to do, where it ran, diagnostics. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { format } from '../../base/units';
+import { canOpen } from '../../state/catalog';
+import { openTool } from '../../state/selection';
+import { RichText } from '../../widgets/rich_text';
+import { DiagnosticsList } from '../../widgets/states';
+import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
+import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { tableData, unknownColumns, type ToolProps } from '../tool';
+import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
+import { StepChart } from './step_chart';
+import './style.css';
+
+const OPS_TOOL = 'framework_op_stats';
+const TOP_OPS_COLUMNS = ['operation', 'type', 'host_or_device', 'self_time_ps', 'self_fraction', 'flop_rate_flops_per_s'];
+
+function partColumns(parts: readonly Part[]): TableColumn[] {
+  return [
+    { name: 'category', title: 'Category', kind: 'text', unit: '', cell: (row) => parts[row]?.title ?? null },
+    { name: 'avg_ps', title: 'Time', kind: 'number', unit: 'ps', description: 'Average over the steps', cell: (row) => parts[row]?.avgPs ?? null },
+    { name: 'sd_ps', title: '±', kind: 'number', unit: 'ps', description: 'Standard deviation over the steps', cell: (row) => parts[row]?.sdPs ?? null },
+    { name: 'fraction', title: 'Share', kind: 'number', unit: 'fraction', description: 'Share of the step', cell: (row) => parts[row]?.fraction ?? null },
+  ];
+}
+
+function Breakdown({ table }: { table: PayloadTable | undefined }): VNode | null {
+  const { parts, absent } = useMemo(() => breakdownOf(table), [table]);
+  const data = useMemo(() => ({ columns: partColumns(parts), nRows: parts.length }), [parts]);
+  if (!parts.length) return null;
+  const bar = parts.map((part) => ({ ...part, tip: `${part.title}: ${format(part.avgPs, 'ps')}, ${format(part.fraction, 'fraction')}` }));
+  const label = parts.map((part) => `${part.title} ${format(part.fraction, 'fraction')}`).join(', ');
+  const name = (column: TableColumn, row: number): VNode | undefined =>
+    column.name === 'category' ? (
+      <span class="part-name">
+        <span class="dot" style={{ background: `var(${parts[row]?.token ?? '--c-idle'})` }} />
+        {parts[row]?.title}
+      </span>
+    ) : undefined;
+  return (
+    <Section title="Where a step goes" {...(table?.note ? { note: table.note } : {})}>
+      <StackBar parts={bar} label={label} />
+      <Table data={data} label="Where a step goes" hasToolbar={false} render={name} barToken={(row) => parts[row]?.token ?? '--c-idle'} />
+      {absent.length > 0 && (
+        <p class="muted">
+          <small>No time in: {absent.join(', ')}.</small>
+        </p>
+      )}
+    </Section>
+  );
+}
+
+function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
+  const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
+  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set(unknownColumns(data)) } : PLAIN_VIEW), [data]);
+  if (!table || !data?.nRows) return null;
+  const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
+    column.name === 'operation' ? (
+      <button type="button" class="text-link mono" onClick={() => openTool(OPS_TOOL, { 'f.operation': `=${String(column.cell(row))}` })}>
+        {text}
+      </button>
+    ) : undefined;
+  const all = (
+    <button type="button" class="text-link" onClick={() => openTool(OPS_TOOL)}>
+      All operations
+    </button>
+  );
+  return (
+    <Section title={table.title || 'Top operations'} note={table.note || 'by self time'} end={all}>
+      <Table data={data} view={view} label={table.title || 'Top operations'} hasToolbar={false} mono={['operation']} render={open} />
+    </Section>
+  );
+}
+
+function Recommendations({ items }: { items: readonly Recommendation[] }): VNode | null {
+  if (!items.length) return null;
+  return (
+    <Section title="What to do next">
+      <ul class="recommendations">
+        {items.map(({ kind, text, tool }, i) => (
+          <li key={i}>
+            <span class="kind">{kind}</span>
+            <span>
+              {canOpen(tool) ? (
+                <button type="button" class="text-link" onClick={() => openTool(tool)}>
+                  <RichText text={text} />
+                </button>
+              ) : (
+                <RichText text={text} />
+              )}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+export function OverviewView({ payload, params, setParams }: { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
+  const { steps, breakdown, top_ops: topOps, environment, recommendations } = payload.tables;
+  const facts = factsOf(environment);
+  return (
+    <>
+      <Tiles tiles={tilesOf(payload)} />
+      {steps && <StepChart steps={steps} zoom={params['steps']} onZoom={(zoom) => setParams({ steps: zoom }, 'replace')} />}
+      <div class="overview-columns">
+        <Breakdown table={breakdown} />
+        <TopOps table={topOps} />
+      </div>
+      <Recommendations items={recommendationsOf(recommendations)} />
+      {facts.length > 0 && (
+        <Section title="Run environment">
+          <Facts facts={facts} />
+        </Section>
+      )}
+      {payload.diagnostics.length > 0 && (
+        <Section title="About this trace">
+          <DiagnosticsList items={payload.diagnostics} />
+        </Section>
+      )}
+    </>
+  );
+}

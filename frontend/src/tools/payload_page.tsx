@@ -1,0 +1,37 @@
+/** The frame of a tool that shows one payload: loads it, says what is wrong, and opens with the verdict. */
+import type { ComponentChildren, VNode } from 'preact';
+import type { Payload, Verdict as VerdictData } from '../api/types';
+import { categoryToken, isCategory } from '../base/color';
+import { canOpen } from '../state/catalog';
+import { usePayload } from '../state/payload';
+import { openTool } from '../state/selection';
+import { DiagnosticsBanner, Failed, Loading } from '../widgets/states';
+import { Verdict } from '../widgets/summary';
+import { serverParams, type ToolProps } from './tool';
+
+export function VerdictOf({ verdict }: { verdict: VerdictData | null }): VNode | null {
+  if (!verdict) return null;
+  const next = verdict.next.map(({ text, tool, params }) => (canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text }));
+  const token = isCategory(verdict.category) ? { token: categoryToken(verdict.category) } : {};
+  return <Verdict level={verdict.level} text={verdict.text} details={verdict.details} next={next} {...token} />;
+}
+
+export interface PayloadPageProps extends ToolProps {
+  /** Whether the page lists the diagnostics itself, at its end; then only errors stand at its top. */
+  listsDiagnostics?: boolean;
+  content: (payload: Payload) => ComponentChildren;
+}
+
+export function PayloadPage({ run, hosts, params, info, listsDiagnostics = false, content }: PayloadPageProps): VNode {
+  const { data, error, isLoading, retry } = usePayload({ tool: info.name, run, hosts, params: serverParams(info, params) });
+  if (error) return <Failed what={`${info.title} of ${run}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />;
+  if (!data) return <Loading what={`Reading the trace for ${info.title}`} />;
+  const urgent = data.diagnostics.filter((item) => !listsDiagnostics || item.severity === 'error');
+  return (
+    <div class="tool-page" aria-busy={isLoading}>
+      <DiagnosticsBanner items={urgent} />
+      <VerdictOf verdict={data.verdict} />
+      {content(data)}
+    </div>
+  );
+}

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from tb_tpuprof.encode import encode_json
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.trace import schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,8 +31,7 @@ TABLES = {
     "event_stats, metadata_stats, plane_stats": schema.STATS,
 }
 # Goldens stay small enough to read: of longer tables only the first rows are kept, and how many there are.
-ROWS_KEPT = 40
-STRINGS_KEPT = 40
+ROWS_KEPT = 60
 DIGITS = 9
 
 
@@ -39,37 +42,50 @@ def demo_runs() -> dict[str, Path]:
 
 
 def golden_of(payload: bytes) -> str:
-    """A payload's JSON in the form that is kept: indented, numbers rounded, long tables cut."""
-    return json.dumps(_shortened(json.loads(payload)), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    """A payload's JSON in the form that is kept: a table's row on a line, numbers rounded, long tables cut."""
+    answer = json.loads(payload)
+    answer["tables"] = {name: _table(table) for name, table in answer["tables"].items()}
+    return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
 
 
-def _shortened(value: object, key: str = "") -> object:
-    if isinstance(value, dict):
-        return {name: _shortened(inner, name) for name, inner in value.items()}
-    if isinstance(value, list):
-        kept = STRINGS_KEPT if key == "strings" else ROWS_KEPT
-        rest = [f"… {len(value) - kept} more"] if len(value) > kept and key in ("values", "codes", "strings") else []
-        return [_shortened(inner) for inner in (value[:kept] if rest else value)] + rest
-    if isinstance(value, float) and value and math.isfinite(value):
-        return round(value, DIGITS - 1 - math.floor(math.log10(abs(value))))
-    return value
+def _table(table: dict[str, Any]) -> dict[str, Any]:
+    columns = [_texts(column) for column in table["columns"]]
+    names = [f"{column['name']} [{column['unit']}]" if column["unit"] else column["name"] for column in table["columns"]]
+    rows = [" | ".join(row) for row in zip(*columns, strict=True)]
+    heads = {"title": table["title"], "note": table["note"], "n_rows": table["n_rows"], "columns": " | ".join(names)}
+    return {**heads, "sums": " | ".join(_sum(column) for column in table["columns"]), "rows": rows}
 
 
-def goldens() -> Iterator[tuple[Path, str]]:
-    """Path and text of every golden file, made anew."""
-    from tb_tpuprof.encode import encode_json
-    from tb_tpuprof.errors import ToolUnavailable
-    from tb_tpuprof.session import Session
-    from tb_tpuprof.tools import TOOLS
+def _sum(column: dict[str, Any]) -> str:
+    """What stands for the rows that are not kept: the sum of numbers, the number of different texts."""
+    if column["kind"] == "text":
+        return f"{len(set(column['codes']))} texts"
+    return _rounded(sum(value for value in column["values"] if value is not None))
 
-    for log, run_dir in demo_runs().items():
-        session = Session(str(run_dir), cache=False)
-        for tool in TOOLS:
-            try:
-                text = golden_of(encode_json(tool.run(session, None, {})))
-            except ToolUnavailable as error:
-                text = json.dumps({"unavailable": {"reason": error.reason, "remedy": error.remedy}}, indent=1) + "\n"
-            yield GOLDEN / log / f"{tool.name}.json", text
+
+def _texts(column: dict[str, Any]) -> list[str]:
+    if column["kind"] == "text":
+        return [column["strings"][code] if code >= 0 else "–" for code in column["codes"][:ROWS_KEPT]]
+    return [_rounded(value) for value in column["values"][:ROWS_KEPT]]
+
+
+def _rounded(value: float | bool | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def _session(log: str) -> Session:
+    return Session(str(demo_runs()[log]), cache=False)
+
+
+def golden_text(log: str, tool: str) -> str:
+    """A golden file's content, made anew: the payload with the tool's defaults, or why there is none."""
+    try:
+        return golden_of(encode_json(get_tool(tool).run(_session(log), None, {})))
+    except ToolUnavailable as error:
+        return json.dumps({"unavailable": {"reason": error.reason, "remedy": error.remedy}}, indent=1, ensure_ascii=False) + "\n"
 
 
 def format_tables() -> str:
@@ -85,7 +101,7 @@ def main() -> None:
     """Write everything; goldens of tools and logs that are gone are removed."""
     head, mark, _ = FORMAT_DOCUMENT.read_text("utf-8").partition(TABLES_MARK)
     FORMAT_DOCUMENT.write_text(head + mark + format_tables(), "utf-8")
-    made = dict(goldens())
+    made = {GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name) for log in demo_runs() for tool in TOOLS}
     for stale in set(GOLDEN.glob("*/*.json")) - set(made):
         stale.unlink()
     for path, text in made.items():

@@ -1,0 +1,121 @@
+"""Lists that must agree: tools in Python, views in the frontend, documents, goldens; and the frontend's types with the server's answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from werkzeug.test import Client
+
+from tb_tpuprof.encode import encode_json
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.routes import Routes
+from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
+from tests.golden_files import GOLDEN, demo_runs
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = {tool.name for tool in TOOLS}
+
+
+def test_every_tool_has_a_view() -> None:
+    source = (ROOT / "frontend" / "src" / "app.tsx").read_text("utf-8")
+    block = re.search(r"TOOL_VIEWS[^=]*= \{(.*?)\n\};", source, re.DOTALL)
+    assert block
+    assert set(re.findall(r"^  (\w+): ", block[1], re.MULTILINE)) == NAMES
+
+
+def test_every_tool_has_its_own_module_folder_document_and_test() -> None:
+    assert {tool.view.__module__ for tool in TOOLS} == {f"tb_tpuprof.tools.{name}" for name in NAMES}
+    assert {path.name for path in (ROOT / "frontend" / "src" / "tools").iterdir() if path.is_dir()} == NAMES
+    assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == NAMES
+    assert {f"test_{name}.py" for name in NAMES} <= {path.name for path in (ROOT / "tests" / "tools").glob("*.py")}
+
+
+def test_every_tool_has_a_golden_of_every_demo_run() -> None:
+    assert {path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.json")} == {Path(log, f"{name}.json") for log in demo_runs() for name in NAMES}
+
+
+def test_every_tool_is_in_the_http_document() -> None:
+    document = (ROOT / "docs" / "http_api.md").read_text("utf-8")
+    assert {name for name in NAMES if f"### `data/{name}`" in document} == NAMES
+
+
+def test_texts_are_there() -> None:
+    for tool in TOOLS:
+        assert tool.title
+        assert tool.group
+        assert tool.summary
+        assert all(param.title and param.help for param in tool.params)
+
+
+def interfaces() -> dict[str, set[str]]:
+    """Field names of each exported interface of `api/types.ts`, inherited ones too."""
+    source = (ROOT / "frontend" / "src" / "api" / "types.ts").read_text("utf-8")
+    found: dict[str, set[str]] = {}
+    for name, base, body in re.findall(r"interface (\w+)(?: extends (\w+))? \{\n(.*?)\n\}", source, re.DOTALL):
+        found[name] = set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) | found.get(base, set())
+    return found
+
+
+def test_units_are_the_frontend_s() -> None:
+    source = (ROOT / "frontend" / "src" / "api" / "types.ts").read_text("utf-8")
+    declared = re.search(r"type Unit = (.*);", source)
+    assert declared
+    assert set(re.findall(r"'(\w*)'", declared[1])) == set(get_args(Unit))
+
+
+def answer_of(payload: Payload) -> dict[str, Any]:
+    """The payload as a client reads it."""
+    answer: dict[str, Any] = json.loads(encode_json(payload))
+    return answer
+
+
+def test_payload_has_the_fields_of_the_frontend_s_types() -> None:
+    columns = (
+        Column("name", "Name", np.array([0]), strings=["a"]),
+        Column("size_bytes", "Size", np.array([1.0]), "bytes"),
+        Column("is_eager", "Eager", np.array([True])),
+    )
+    verdict = Verdict("good", "Fine.", next=(NextStep("Look.", "trace_viewer"),))
+    tables, scalars = {"t": Table("T", columns)}, {"n": Scalar(1, "count", "N")}
+    answer = answer_of(Payload("t", "r", ("h",), tables, scalars, verdict, (Diagnostic("info", "Hm."),)))
+    types = interfaces()
+    assert set(answer) == types["Payload"]
+    assert set(answer["verdict"]) == types["Verdict"]
+    assert set(answer["verdict"]["next"][0]) == types["NextStep"]
+    assert set(answer["scalars"]["n"]) == types["Scalar"]
+    assert set(answer["tables"]["t"]) == types["Table"]
+    assert set(answer["diagnostics"][0]) == types["Diagnostic"]
+    kinds = {"text": "TextColumn", "number": "NumberColumn", "bool": "BoolColumn"}
+    for column in answer["tables"]["t"]["columns"]:
+        assert set(column) == types[kinds[column["kind"]]]
+
+
+@pytest.fixture
+def routes() -> dict[str, Client]:
+    served = Routes(Logdirs.of(str(ROOT / "demo_logs"), ""), "profile")
+    return {route: Client(app) for route, app in served.apps().items()}
+
+
+def test_answers_of_the_server_have_the_fields_of_the_frontend_s_types(routes: dict[str, Client]) -> None:
+    types = interfaces()
+    runs = routes["/runs"].get("/runs").json
+    assert runs
+    assert set(runs) == types["RunsAnswer"]
+    assert set(runs["runs"][0]) == types["RunInfo"]
+    tools = routes["/tools"].get("/tools", query_string={"run": runs["runs"][0]["run"]}).json
+    assert tools
+    assert set(tools) == types["ToolsAnswer"]
+    assert set(tools["hosts"][0]) == types["HostInfo"]
+    assert all(set(tool) == types["ToolInfo"] for tool in tools["tools"])
+    assert all(set(param) == types["ParamInfo"] for tool in tools["tools"] for param in tool["params"])
+    refused = routes["/tools"].get("/tools", query_string={"run": "../../etc"})
+    assert refused.status_code == 404
+    assert refused.json
+    assert set(refused.json) == types["ErrorAnswer"]
+    assert set(refused.json["error"]) == {"kind", "message", "remedy"}

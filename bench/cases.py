@@ -82,6 +82,11 @@ def server_seconds(ours: Sample, _peer: Sample, _size_bytes: int) -> float:
     return ours.seconds + ours.gzip_seconds
 
 
+def own_seconds(ours: Sample, _peer: Sample, _size_bytes: int) -> float:
+    """Our time; from the start of the process, compression is in it already."""
+    return ours.seconds
+
+
 def sent_bytes(ours: Sample, _peer: Sample, _size_bytes: int) -> float:
     """Size of our compressed answer."""
     return ours.gzip_bytes
@@ -107,7 +112,7 @@ TARGETS = (
     _at_least(JAX_CPU, VIEW_FIRST, 20),
     _alone(JAX_CPU, VIEW_FIRST, "≤ 500 kB sent", sent_bytes, MAX_VIEW_BYTES, "B"),
     _alone(JAX_CPU, VIEW_ZOOM, "≤ 10 ms in the server", server_seconds, MAX_ZOOM_S, "s"),
-    _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", server_seconds, MAX_START_S, "s"),
+    _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", own_seconds, MAX_START_S, "s"),
     _alone(SYNTHETIC, VIEW_FROM_START, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
 )

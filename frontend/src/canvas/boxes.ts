@@ -36,6 +36,10 @@ export interface InstanceBatch {
   readonly bytes: ArrayBuffer;
   readonly floats: Float32Array;
   readonly marks: Uint8Array;
+  /** Top, bottom and first instance of each row that is there, from the top down; rowFirst ends with n. */
+  readonly rowTop: Float32Array;
+  readonly rowBottom: Float32Array;
+  readonly rowFirst: Int32Array;
 }
 
 export const INSTANCE_BYTES = 16;
@@ -57,10 +61,14 @@ export function encodeInstances(
   const bytes = new ArrayBuffer(boxes.n * INSTANCE_BYTES);
   const floats = new Float32Array(bytes);
   const marks = new Uint8Array(bytes);
+  const rows: number[] = [];
+  const rowFirst: number[] = [];
   let n = 0;
   for (let row = 0; row + 1 < boxes.rowFirst.length; row++) {
     const y = places.y[row] as number;
     if (Number.isNaN(y)) continue;
+    rows.push(row);
+    rowFirst.push(n);
     const last = boxes.rowFirst[row + 1] as number;
     for (let i = boxes.rowFirst[row] as number; i < last; i++, n++) {
       const from = (boxes.startPs[i] as number) - originPs;
@@ -72,7 +80,21 @@ export function encodeInstances(
       marks[16 * n + 14] = places.height[row] as number;
     }
   }
-  return { n, originPs, bytes, floats, marks };
+  const rowTop = Float32Array.from(rows, (row) => places.y[row] as number);
+  const rowBottom = Float32Array.from(rows, (row) => (places.y[row] as number) + (places.height[row] as number));
+  return { n, originPs, bytes, floats, marks, rowTop, rowBottom, rowFirst: Int32Array.from([...rowFirst, n]) };
+}
+
+/** The instances from the first to the last row within [topPx, bottomPx], as [from, to): rows out of sight are not drawn. */
+export function instancesWithin(batch: InstanceBatch, topPx: number, bottomPx: number): readonly [number, number] {
+  let from = batch.n;
+  let to = 0;
+  for (let row = 0; row < batch.rowTop.length; row++) {
+    if ((batch.rowTop[row] as number) > bottomPx || (batch.rowBottom[row] as number) < topPx) continue;
+    from = Math.min(from, batch.rowFirst[row] as number);
+    to = Math.max(to, batch.rowFirst[row + 1] as number);
+  }
+  return [Math.min(from, to), to];
 }
 
 /** The first box of rows[lo, hi) that starts after timePs. */

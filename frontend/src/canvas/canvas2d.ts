@@ -4,7 +4,7 @@
  */
 
 import type { InstanceBatch } from './boxes';
-import { cssOf, fitCanvas, GAP_FROM_PX, HATCH_PX, MAX_STYLES, MERGED_FILL, mix, type BoxColors, type BoxRenderer, type Frame } from './renderer';
+import { cssOf, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, mix, type BoxColors, type BoxRenderer, type Frame } from './renderer';
 
 const N_LOOKS = MAX_STYLES * 2;
 
@@ -46,7 +46,7 @@ class Canvas2dRenderer implements BoxRenderer {
   setColors(colors: BoxColors): void {
     this.looks = colors.fills.flatMap((fill) => [
       cssOf(fill),
-      this.hatching(cssOf(mix(fill, colors.background, MERGED_FILL)), cssOf(mix(fill, colors.background, 0.85))),
+      this.hatching(cssOf(mix(fill, colors.background, MERGED_FILL)), cssOf(mix(fill, colors.background, HATCH_FILL))),
     ]);
   }
 

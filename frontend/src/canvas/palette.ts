@@ -9,14 +9,14 @@ import type { Rgb } from './renderer';
 
 export const SHADES = 6;
 
-/** Turns of hue (degrees) and of lightness (0–1) of the shades of a family: small enough to stay the family's colour. */
+/** Turns of hue (degrees) and lift of lightness (0–1) of the shades of a family: small enough to stay the family's colour. */
 const OFFSETS: readonly (readonly [number, number])[] = [
   [0, 0],
-  [-13, 0.06],
-  [13, -0.06],
-  [-9, -0.08],
-  [17, 0.04],
-  [4, 0.1],
+  [-8, 0.05],
+  [7, -0.05],
+  [-5, -0.09],
+  [6, 0.07],
+  [3, 0.11],
 ];
 
 const DARK_INK: Rgb = [0.07, 0.08, 0.1];
@@ -53,10 +53,12 @@ export function contrastOf(a: Rgb, b: Rgb): number {
   return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
 }
 
-export function makePalette(families: readonly Rgb[]): Palette {
+/** On a dark background the shades are darker instead of lighter: pastels glare. */
+export function makePalette(families: readonly Rgb[], isDark = false): Palette {
+  const sign = isDark ? -1 : 1;
   const fills = families.flatMap((base) => {
     const [hue, saturation, lightness] = toHsl(base);
-    return OFFSETS.map(([turn, lift]) => fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + lift))));
+    return OFFSETS.map(([turn, lift]) => fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + sign * lift))));
   });
   const isLightInk = Uint8Array.from(fills, (fill) => Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK))));
   return { fills, isLightInk };

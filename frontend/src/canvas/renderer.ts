@@ -39,8 +39,9 @@ export const GAP_FROM_PX = 4;
 /** Width and spacing of the hatching of merged boxes, in CSS pixels. */
 export const HATCH_PX = 4;
 
-/** Merged boxes: how much of the fill remains between the hatching lines. */
-export const MERGED_FILL = 0.45;
+/** Merged boxes: how much of the fill remains between the hatching lines, and on them. */
+export const MERGED_FILL = 0.5;
+export const HATCH_FILL = 0.82;
 
 export function mix(a: Rgb, b: Rgb, shareOfA: number): Rgb {
   const t = 1 - shareOfA;

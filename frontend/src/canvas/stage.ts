@@ -4,6 +4,7 @@
  * the boxes' place.
  */
 
+import { luminance } from '../base/color';
 import { encodeInstances, type Boxes, type RowPlaces } from './boxes';
 import { canvas2dRenderer } from './canvas2d';
 import { drawLabels } from './labels';
@@ -11,7 +12,7 @@ import { inkCss, makePalette, type Palette } from './palette';
 import { cssOf, fitCanvas, mix, type BoxRenderer, type Frame, type Rgb } from './renderer';
 import { TextFitter } from './text';
 import { rulerOf, tickLabel, type Ruler } from './ticks';
-import { webglRenderer } from './webgl';
+import { isSoftwareWebgl, webglRenderer } from './webgl';
 
 export interface StageTheme {
   readonly families: readonly Rgb[];
@@ -72,11 +73,13 @@ export class Stage {
   constructor(
     private readonly host: HTMLElement,
     private readonly onRepaint: () => void,
-    isWebglWanted = true,
+    /** Absent: WebGL where the machine has hardware for it. */
+    wish?: BoxRenderer['kind'],
   ) {
     this.ground = layer(host);
     this.ink = layer(host);
     host.append(this.ground, this.ink);
+    const isWebglWanted = wish ? wish === 'webgl' : !isSoftwareWebgl();
     this.renderer = (isWebglWanted ? this.startWebgl() : null) ?? this.start2d();
   }
 
@@ -108,7 +111,7 @@ export class Stage {
 
   setTheme(theme: StageTheme): void {
     this.theme = theme;
-    this.palette = makePalette(theme.families);
+    this.palette = makePalette(theme.families, luminance(theme.background) < 0.2);
     const context = this.ink.getContext('2d');
     this.fitter = context
       ? new TextFitter((text) => {

@@ -3,8 +3,8 @@
  * costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
  */
 
-import { INSTANCE_BYTES, type InstanceBatch } from './boxes';
-import { fitCanvas, GAP_FROM_PX, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type BoxRenderer, type Frame } from './renderer';
+import { INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
+import { fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type BoxRenderer, type Frame } from './renderer';
 
 const VERTEX = `#version 300 es
 precision highp float;
@@ -39,7 +39,7 @@ uniform float hatchPx;
 out vec4 color;
 void main() {
   float line = step(0.5, fract((gl_FragCoord.x + gl_FragCoord.y) / (2.0 * hatchPx)));
-  float share = mix(1.0, mix(${MERGED_FILL.toFixed(2)}, 0.85, line), hatched);
+  float share = mix(1.0, mix(${MERGED_FILL.toFixed(2)}, ${HATCH_FILL.toFixed(2)}, line), hatched);
   color = vec4(mix(background, fill, share), 1.0);
 }`;
 
@@ -70,8 +70,7 @@ class WebglRenderer implements BoxRenderer {
   readonly kind = 'webgl';
   private readonly buffer: WebGLBuffer | null;
   private readonly vertexArray: WebGLVertexArrayObject | null;
-  private n = 0;
-  private originPs = 0;
+  private batch: InstanceBatch | null = null;
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -83,12 +82,18 @@ class WebglRenderer implements BoxRenderer {
     gl.bindVertexArray(this.vertexArray);
     gl.bindBuffer(gl.ARRAY_BUFFER, this.buffer);
     gl.enableVertexAttribArray(0);
-    gl.vertexAttribPointer(0, 3, gl.FLOAT, false, INSTANCE_BYTES, 0);
     gl.vertexAttribDivisor(0, 1);
     gl.enableVertexAttribArray(1);
-    gl.vertexAttribPointer(1, 3, gl.UNSIGNED_BYTE, false, INSTANCE_BYTES, 12);
     gl.vertexAttribDivisor(1, 1);
     gl.useProgram(linked.program);
+  }
+
+  /** WebGL2 has no first instance to a draw call: the attributes' offset stands in for it. */
+  private startAt(instance: number): void {
+    const { gl } = this;
+    const offset = instance * INSTANCE_BYTES;
+    gl.vertexAttribPointer(0, 3, gl.FLOAT, false, INSTANCE_BYTES, offset);
+    gl.vertexAttribPointer(1, 3, gl.UNSIGNED_BYTE, false, INSTANCE_BYTES, offset + 12);
   }
 
   setColors(colors: BoxColors): void {
@@ -99,25 +104,27 @@ class WebglRenderer implements BoxRenderer {
   }
 
   setBatch(batch: InstanceBatch): void {
-    this.n = batch.n;
-    this.originPs = batch.originPs;
+    this.batch = batch;
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffer);
     this.gl.bufferData(this.gl.ARRAY_BUFFER, batch.marks.subarray(0, batch.n * INSTANCE_BYTES), this.gl.DYNAMIC_DRAW);
   }
 
   draw(frame: Frame): void {
-    const { gl, canvas } = this;
+    const { gl, canvas, batch } = this;
     const { uniform } = this.linked;
     fitCanvas(canvas, frame);
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    if (this.n === 0) return;
+    if (!batch) return;
+    const [from, to] = instancesWithin(batch, frame.scrollPx, frame.scrollPx + frame.heightPx);
+    if (from === to) return;
+    this.startAt(from);
     gl.uniform2f(uniform.size, canvas.width, canvas.height);
-    gl.uniform2f(uniform.time, frame.startPs - this.originPs, canvas.width / (frame.endPs - frame.startPs));
+    gl.uniform2f(uniform.time, frame.startPs - batch.originPs, canvas.width / (frame.endPs - frame.startPs));
     gl.uniform2f(uniform.offset, frame.scrollPx, frame.pixelRatio);
     gl.uniform1f(uniform.hatchPx, HATCH_PX * frame.pixelRatio * 0.5);
-    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.n);
+    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, to - from);
   }
 
   dispose(): void {
@@ -125,6 +132,17 @@ class WebglRenderer implements BoxRenderer {
     this.gl.deleteVertexArray(this.vertexArray);
     this.gl.deleteProgram(this.linked.program);
   }
+}
+
+/** Emulated in software a frame takes a hundred times as long as on a plain 2D canvas. */
+const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
+
+export function isSoftwareWebgl(): boolean {
+  const gl = document.createElement('canvas').getContext('webgl2');
+  const info = gl?.getExtension('WEBGL_debug_renderer_info');
+  const isSoftware = !!gl && !!info && SOFTWARE.test(String(gl.getParameter(info.UNMASKED_RENDERER_WEBGL)));
+  gl?.getExtension('WEBGL_lose_context')?.loseContext();
+  return isSoftware;
 }
 
 /** A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take a new one). */

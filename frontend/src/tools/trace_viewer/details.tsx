@@ -1,6 +1,7 @@
 /** The drawer below the timeline: the selected event's times, what it is within, and all its arguments. */
 
 import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
 import { exactText, format, plural } from '../../base/units';
 import { timeLabel } from '../../canvas/ticks';
 import { Failed, Loading } from '../../widgets/states';
@@ -19,6 +20,11 @@ function Row({ name, children }: { name: string; children: VNode | string }): VN
   return <><dt>{name}</dt><dd>{children}</dd></>;
 }
 
+/** "full_name" is "Full name". */
+function sentence(name: string): string {
+  return (name.charAt(0).toUpperCase() + name.slice(1)).replaceAll('_', ' ');
+}
+
 /** Times as far as the box alone tells them; the rest once the details are here. */
 function Facts({ picked, details, track }: { picked: Picked; details: EventDetails | null; track: Track | undefined }): VNode {
   const selfPs = details?.selfTimePs ?? null;
@@ -29,14 +35,19 @@ function Facts({ picked, details, track }: { picked: Picked; details: EventDetai
       {selfPs !== null && <Row name="Self time"><span title={exactText(selfPs, 'ps')}>{format(selfPs, 'ps')}</span></Row>}
       {details && details.step !== null && <Row name="Step">{details.step}</Row>}
       {track && <Row name="Track">{`${track.section} · ${track.name}`}</Row>}
-      {details?.about.map(([name, value]) => <Row key={name} name={name}>{value}</Row>)}
+      {details?.about.map(([name, value]) => <Row key={name} name={sentence(name)}>{value}</Row>)}
     </dl>
   );
 }
 
-/** The ancestors from the outermost inward, as a path to click. */
+/** From the outermost inward; of two that are equally long the server's first is the inner one. */
+function outermostFirst(ancestors: readonly Ancestor[]): Ancestor[] {
+  return ancestors.toReversed().sort((a, b) => b.durationPs - a.durationPs);
+}
+
+/** The ancestors as a path to click. */
 function Within({ ancestors, onSelect }: { ancestors: readonly Ancestor[]; onSelect(ancestor: Ancestor): void }): VNode {
-  const ordered = [...ancestors].sort((a, b) => b.durationPs - a.durationPs);
+  const ordered = outermostFirst(ancestors);
   if (ordered.length === 0) return <p class="muted">Nothing: it is at the top of its track.</p>;
   return (
     <ol>
@@ -57,16 +68,21 @@ export interface DetailsProps {
   readonly scope: string;
   fetchEvent(event: number, signal: AbortSignal): Promise<Payload>;
   onSelect(picked: Picked): void;
+  /** The details say that the event is in another row than thought. */
+  onPlace(picked: Picked): void;
   onZoom(): void;
   onClose(): void;
 }
 
-export function Details({ picked, tracks, scope, fetchEvent, onSelect, onZoom, onClose }: DetailsProps): VNode {
+export function Details({ picked, tracks, scope, fetchEvent, onSelect, onPlace, onZoom, onClose }: DetailsProps): VNode {
   const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) => decodeDetails(await fetchEvent(picked.event, signal)));
   const details = loaded.data && loaded.data.event === picked.event ? loaded.data : null;
+  useEffect(() => {
+    if (details && (details.depth !== picked.depth || details.track !== picked.track)) onPlace({ ...picked, track: details.track, depth: details.depth });
+  }, [details]);
   const track = tracks.find(({ id }) => id === (details?.track ?? picked.track));
   const select = (ancestor: Ancestor): void => {
-    const depth = [...(details?.ancestors ?? [])].sort((a, b) => b.durationPs - a.durationPs).indexOf(ancestor);
+    const depth = outermostFirst(details?.ancestors ?? []).indexOf(ancestor);
     onSelect({ ...ancestor, track: picked.track, depth: Math.max(0, depth), nMerged: 1 });
   };
   return (

@@ -48,6 +48,11 @@ function eventOf(params: ToolProps['params']): number | null {
   return Number.isInteger(event) && event >= 0 ? event : null;
 }
 
+/** `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is wrong. */
+function rendererOf({ renderer }: ToolProps['params']): 'webgl' | 'canvas2d' | undefined {
+  return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
+}
+
 interface Source {
   readonly scope: string;
   fetch(params: Record<string, string>, signal: AbortSignal): Promise<Payload>;
@@ -124,7 +129,7 @@ function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | n
   useLayoutEffect(() => {
     if (!scroller.current || !host.current) return;
     const stage = host.current;
-    const fresh = new Timeline(scroller.current, stage, source.fetch);
+    const fresh = new Timeline(scroller.current, stage, source.fetch, rendererOf(props.params));
     const detach = attachGestures(fresh, scroller.current, stage);
     const resized = new ResizeObserver(() => { fresh.resize(stage.clientWidth, stage.clientHeight); });
     resized.observe(stage);
@@ -237,6 +242,7 @@ export function TraceViewer(props: ToolProps): VNode {
           scope={source.scope}
           fetchEvent={(event, signal) => source.fetch({ event: String(event) }, signal)}
           onSelect={(picked) => { timeline.reveal(picked); }}
+          onPlace={(picked) => { timeline.select(picked); }}
           onZoom={() => { timeline.zoomToSelected(); }}
           onClose={() => { timeline.select(null); }}
         />

@@ -192,7 +192,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     selfTimePs: scalar('self_time_ps'),
     step: step === null || step === undefined ? null : String(step),
     name: word('name') ?? '(no name)',
-    about: about.filter(([key]) => !['name', 'step', 'step_name', 'track', 'section'].includes(key)),
+    about: about.filter(([key, value]) => !['name', 'step', 'step_name', 'track', 'section'].includes(key) && value !== word('name')),
     arguments: pairs(payload.tables.arguments),
     ancestors: decodeAncestors(payload.tables.ancestors),
   };

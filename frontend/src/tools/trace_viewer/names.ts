@@ -24,8 +24,11 @@ export function familyOf(name: string): Family {
   return 'compute';
 }
 
+/** "train 131" and "train 132" are the same thing again: steps and launches are shaded without their numbers. */
 export function styleOf(name: string): number {
-  return FAMILIES.indexOf(familyOf(name)) * SHADES + shadeOf(name);
+  const family = familyOf(name);
+  const kind = family === 'launch' ? name.replaceAll(/\d+/g, '') : name;
+  return FAMILIES.indexOf(family) * SHADES + shadeOf(kind);
 }
 
 const known = new Map<string, number>();

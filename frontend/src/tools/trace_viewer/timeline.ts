@@ -70,8 +70,9 @@ export class Timeline {
     private readonly scroller: HTMLElement,
     host: HTMLElement,
     private readonly fetchWindow: FetchWindow,
+    renderer?: 'webgl' | 'canvas2d',
   ) {
-    this.stage = new Stage(host, () => { this.requestFrame(); });
+    this.stage = new Stage(host, () => { this.requestFrame(); }, renderer);
     this.retheme();
   }
 

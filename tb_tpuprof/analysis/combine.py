@@ -49,7 +49,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
         return CommonSteps(no_steps(), len(parts) - len(given), True)
     chosen = [slice(first + shift, last + shift) for shift in shifts]
     leader, of_leader = parts[given[lead]], chosen[lead]
-    class_ps = sum(parts[i].class_ps[part] for i, part in zip(given, chosen, strict=True)) // len(given)
+    class_ps = np.sum([parts[i].class_ps[part] for i, part in zip(given, chosen, strict=True)], axis=0) // len(given)
     return CommonSteps(
         Steps(
             leader.number[of_leader], leader.name[of_leader], leader.start_ps[of_leader], class_ps.sum(axis=1), class_ps, leader.source,

@@ -112,7 +112,8 @@ class Forest:
 
     def _in_edges(self, node: int) -> list[int]:
         order, offsets = self._inverse
-        return self.sources[order[offsets[node] : offsets[node + 1]]].tolist()
+        found: list[int] = self.sources[order[offsets[node] : offsets[node + 1]]].tolist()
+        return found
 
     @cached_property
     def _inverse(self) -> tuple[npt.NDArray[np.intp], Int64s]:

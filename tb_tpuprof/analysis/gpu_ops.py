@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -46,7 +48,7 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, dict[str, Instruction]
     ops = add_up(parts)
     if not len(ops):
         ops = _derived_ops(trace, plane, rows)
-    return OpMetrics(**{**ops.__dict__, "span_ps": span_ps})
+    return replace(ops, span_ps=span_ps)
 
 
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
@@ -85,14 +87,12 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
     ops = sum_occurrences([(str(i), "") for i in range(len(names))], occurrences, 0)
     chosen = [int(i) for i in ops.name]
     details = [found[i] or Instruction("", "") for i in chosen]
-    return OpMetrics(
-        **{
-            **ops.__dict__,
-            "name": tuple(names[i] for i in chosen),
-            "type": tuple(detail.opcode for detail in details),
-            "program": tuple(int(pairs[i][0]) for i in chosen),
-            "provenance": tuple(_with_colon(detail.op_name) for detail in details),
-        }
+    return replace(
+        ops,
+        name=tuple(names[i] for i in chosen),
+        type=tuple(detail.opcode for detail in details),
+        program=tuple(int(pairs[i][0]) for i in chosen),
+        provenance=tuple(_with_colon(detail.op_name) for detail in details),
     )
 
 
@@ -110,7 +110,7 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
     names = [(f"{op.name}/{trace.strings[pair[1]]}", op.type) for op, pair in zip(parsed, pairs.tolist(), strict=True)]
     duration = trace.events["duration_ps"][rows]
     ops = sum_occurrences(names, Occurrences(op.reshape(-1), duration, duration, eager_ops(trace)[rows]), 0)
-    return OpMetrics(**{**ops.__dict__, "provenance": tuple(full)})
+    return replace(ops, provenance=tuple(full))
 
 
 def _derived_ops(trace: Trace, plane: int, rows: Rows) -> OpMetrics:
@@ -135,4 +135,4 @@ def _derived_ops(trace: Trace, plane: int, rows: Rows) -> OpMetrics:
         return no_ops()
     total = np.add.reduceat(duration[rows], first)
     ops_found = sum_occurrences(names, Occurrences(op.reshape(-1)[first], total, total, eager_ops(trace)[rows[first]]), 0)
-    return OpMetrics(**{**ops_found.__dict__, "provenance": ops_found.name})
+    return replace(ops_found, provenance=ops_found.name)

@@ -18,7 +18,8 @@ Int64s = npt.NDArray[np.int64]
 def stream_events(trace: Trace, plane: int) -> npt.NDArray[np.intp]:
     """Events of a GPU's streams, without derived lines."""
     derived = planes(trace).is_derived_line
-    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in trace.lines_of([plane]).tolist() if not derived[line]]
+    lines = [line for line in trace.lines_of([plane]).tolist() if not derived[line]]
+    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in lines]
     return np.concatenate(parts) if parts else np.empty(0, np.intp)
 
 
@@ -76,9 +77,9 @@ def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint
         dense = np.full(trace.n_events, -1, np.int32)
         dense[texts.owner] = texts.value
         shape = dense[rows].astype(np.int64)
-    pairs, inverse = np.unique(metadata * (len(trace.strings) + 1) + shape + 1, return_inverse=True)
-    classes = [
-        gpu_class(trace.strings[trace.metadata["name"][pair // (len(trace.strings) + 1)]], trace.strings.get(pair % (len(trace.strings) + 1) - 1))
-        for pair in pairs.tolist()
-    ]  # fmt: skip
+    n_shapes = len(trace.strings) + 1
+    pairs, inverse = np.unique(metadata * n_shapes + shape + 1, return_inverse=True)
+    names = trace.metadata["name"][pairs // n_shapes].tolist()
+    shapes = (pairs % n_shapes - 1).tolist()
+    classes = [gpu_class(trace.strings[name], trace.strings.get(text)) for name, text in zip(names, shapes, strict=True)]
     return np.array(classes, np.uint8)[inverse] if len(pairs) else np.empty(0, np.uint8)

@@ -29,9 +29,7 @@ from tb_tpuprof.trace.trace import Trace
 
 IMPLICIT_ROOTS = ("FunctionRun", "SessionRun", "RunGraph", EXECUTOR)
 _ROOT_LEVELS = {"TraceContext": 1, "BatchingSessionRun": 1, "ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2}
-_DATA_FUNCTIONS = tuple(
-    f"InstantiatedCapturedFunction::{name}" for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync")
-)
+_DATA_FUNCTIONS = tuple(f"InstantiatedCapturedFunction::{name}" for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync"))
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,8 @@ def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray
     group[owner] = np.clip(given, -1, 2**31 - 1)
     texts = trace.event_stats.texts("step_name")
     rows = texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]] if len(texts.owner) else texts.owner
-    names = {int(group[row]): trace.strings[text] for row, text in zip(texts.owner.tolist(), texts.value.tolist(), strict=True) if text >= 0}
+    pairs = zip(texts.owner.tolist(), texts.value.tolist(), strict=True)
+    names = {int(group[row]): trace.strings[text] for row, text in pairs}
     for number in np.unique(group).tolist():
         if number >= 0:
             names.setdefault(number, str(number))
@@ -189,7 +188,7 @@ def _number_above(
     root: int, above: npt.NDArray[np.int32], numbers: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> int | None:
     """The iteration's or step's number of the nearest enclosing event that has one."""
-    chain = []
+    chain: list[int] = []
     while (root := int(above[root])) >= 0 and len(chain) < 64:
         chain.append(root)
     for owner, value in numbers:
@@ -218,5 +217,5 @@ def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
         return result
     tree = forest(trace, rows.astype(np.intp), np.empty((0, 2), np.int64))
     labels = tree.claim(np.where(is_function == 0, 0, 1).astype(np.int64), rows.astype(np.intp), tree.no_labels())
-    result = tree.spread(labels) == 0
-    return result
+    eager: npt.NDArray[np.bool_] = tree.spread(labels) == 0
+    return eager

@@ -100,8 +100,8 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12
     is_model = bool(re.search(r"[A-Za-z]", written)) and not written.startswith("gfx")
     return Hardware(
-        "GPU", written if is_model else name, len(gpus), stated or cycles * per_cycle, _plane_number(trace, plane, "memory_bandwidth"), shared,
-        int(_plane_number(trace, plane, "memory_size")),
+        "GPU", written if is_model else name, len(gpus), stated or cycles * per_cycle,
+        _plane_number(trace, plane, "memory_bandwidth"), shared, int(_plane_number(trace, plane, "memory_size")),
     )  # fmt: skip
 
 

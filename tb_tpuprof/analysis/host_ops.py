@@ -40,9 +40,10 @@ def host_ops(trace: Trace) -> OpMetrics:
 
     Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input pipelines (stats
     `_ipl_stage_id`, `_ipl_stage_cat`), events that name their operation in the stat `tf_op`, and, where there is no
-    accelerator, XLA's operations on the CPU (stat `hlo_op`). What names its operation only in `tf_op` may be no more than a memory allocation for it; it counts as an
-    occurrence all the same, as in other profilers. Self time is the duration minus the operations nested inside
-    it on the same line. The span is the sum over lines of the time from the first operation's start to the last one's end.
+    accelerator, XLA's operations on the CPU (stat `hlo_op`). What names its operation only in `tf_op` may be no more than a
+    memory allocation for it; it counts as an occurrence all the same, as in other profilers. Self time is the duration minus
+    the operations nested inside it on the same line. The span is the sum over lines of the time from the first operation's
+    start to the last one's end.
     """
     names = Names()
     op = _op_by_name(trace, names)

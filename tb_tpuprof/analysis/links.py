@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
+from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import Keys, Rows, events_named, events_with, first_ints, metadata_named, mix, values_at
 from tb_tpuprof.trace.trace import Trace
@@ -47,7 +47,7 @@ def ties(trace: Trace) -> Ties:
         columns[3].append(to_hub[to_hub >= 0] + n_hubs)
         n_hubs += n_here
     joined = [np.concatenate(column) if column else np.empty(0, np.int64) for column in columns]
-    return Ties(*joined, n_hubs=n_hubs)
+    return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs)
 
 
 Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Keys]
@@ -115,7 +115,7 @@ def _launch_to_kernel(trace: Trace) -> Part:
     on_host = np.isin(trace.lines["plane"][trace.event_line[rows]], planes(trace).hosts)
     metadata = trace.events["metadata"][rows]
     named = {row: parse_op(trace.strings[trace.metadata["name"][row]]).category for row in np.unique(metadata[on_host]).tolist()}
-    known = np.array([row for row, category in named.items() if category not in (UNKNOWN, 4)], np.int64)
+    known = np.array([row for row, category in named.items() if category not in (UNKNOWN, MEMCPY)], np.int64)
     launch = on_host & ~np.isin(metadata, known)
     return *_latest(rows[launch], ids[launch]), rows[~on_host], ids[~on_host]
 

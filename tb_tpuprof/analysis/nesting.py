@@ -27,8 +27,8 @@ class Regions:
 def regions(trace: Trace) -> Regions:
     """Match each stop mark with the last start mark before it on its line.
 
-        marks     ▏start        ▏stop
-        region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
+    marks     ▏start        ▏stop
+    region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
     """
     names = trace.metadata["name"]
     starts, stops = (np.flatnonzero(names == trace.strings.find(name)) for name in (_REGION_START, _REGION_STOP))

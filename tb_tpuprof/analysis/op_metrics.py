@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.event_names import parse_op
+
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 IDLE = "IDLE"
@@ -101,11 +103,14 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
     for row, (type_, provenance) in zip(at.tolist(), pairs, strict=True):
         types[row] = types[row] or type_
         provenances[row] = provenances[row] or provenance
+    count, time_ps, self_ps = (_joined(given, at, name, len(rows)) for name in ("n_occurrences", "time_ps", "self_ps"))
+    work = [np.concatenate([getattr(part, name) for part in given]) for name in ("flops", "model_flops", "n_bytes")]
+    flops, model_flops, n_bytes = (np.bincount(at, values, len(rows)).astype(np.float64) for values in work)
+    is_eager = np.bincount(at[np.concatenate([part.is_eager for part in given])], minlength=len(rows)) > 0
+    span_ps = sum(part.span_ps for part in given)
+    programs, names = tuple(program for program, _ in rows), tuple(name for _, name in rows)
     return OpMetrics(
-        tuple(name for _, name in rows), tuple(types), *(_joined(given, at, name, len(rows)) for name in ("n_occurrences", "time_ps", "self_ps")),
-        np.bincount(at[np.concatenate([part.is_eager for part in given])], minlength=len(rows)) > 0, sum(part.span_ps for part in given),
-        tuple(program for program, _ in rows), tuple(provenances),
-        *(np.bincount(at, np.concatenate([getattr(part, name) for part in given]), len(rows)) for name in ("flops", "model_flops", "n_bytes")),
+        names, tuple(types), count, time_ps, self_ps, is_eager, span_ps, programs, tuple(provenances), flops, model_flops, n_bytes
     )  # fmt: skip
 
 
@@ -119,8 +124,6 @@ def by_framework_op(ops: OpMetrics) -> OpMetrics:
     Times, flops and bytes are summed; a framework operation occurred as often as the most frequent of its parts. What has no
     provenance keeps its own name, with the type `Unknown`.
     """
-    from tb_tpuprof.analysis.event_names import parse_op
-
     rows: dict[str, int] = {}
     types: list[str] = []
     at = np.empty(len(ops), np.int64)
@@ -132,8 +135,8 @@ def by_framework_op(ops: OpMetrics) -> OpMetrics:
     n = len(rows)
     most = np.zeros(n, np.int64)
     np.maximum.at(most, at, ops.n_occurrences)
+    flops, model_flops, n_bytes = (np.bincount(at, values, n).astype(np.float64) for values in (ops.flops, ops.model_flops, ops.n_bytes))
     return OpMetrics(
         tuple(rows), tuple(types), most, sum_by(at, ops.time_ps, n), sum_by(at, ops.self_ps, n),
-        np.bincount(at[ops.is_eager], minlength=n) > 0, ops.span_ps, (0,) * n, ("",) * n,
-        *(np.bincount(at, values, n) for values in (ops.flops, ops.model_flops, ops.n_bytes)),
+        np.bincount(at[ops.is_eager], minlength=n) > 0, ops.span_ps, (0,) * n, ("",) * n, flops, model_flops, n_bytes,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Steps: when each ran, how long it took, and what its time went into.
 
-    markers        ├── train 7 ──────┤├── train 8 ────┤        a step's time is that of its longest marker
-    its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is active
+markers        ├── train 7 ──────┤├── train 8 ────┤        a step's time is that of its longest marker
+its events       ░░input░░▒compute▒                        each moment is charged to the highest class that is active
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _TRIM_ABOVE = 5
 class Steps:
     """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
 
-    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (runs of tf.function, where
-    nothing else marks steps), `device` (the accelerator's own steps) or `` (none found). `n_incomplete`: steps left out
-    because nothing ran in them; `n_trimmed`: first and last steps left out because the capture may have cut them.
+    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to
+    the next, where nothing else marks steps), `device` (the accelerator's own steps), or empty (none found).
+    `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
+    the capture may have cut them.
     """
 
     number: Int64s
@@ -93,10 +94,10 @@ def steps(trace: Trace) -> Steps:
 
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         return assemble(trace, gpu_parts(trace), computes, "device")
-    found = assemble(trace, _host_parts(trace, _annotations), (TimeClass.HOST_COMPUTE,), "annotation")
+    found = assemble(trace, _host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
     if len(found):
         return found
-    return assemble(trace, _host_parts(trace, _functions), (TimeClass.HOST_COMPUTE,), "function")
+    return assemble(trace, _host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
 
 
 def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], source: str) -> Steps:
@@ -150,33 +151,43 @@ def _functions(trace: Trace, _classes: npt.NDArray[np.uint8]) -> Rows:
     """Runs of tf.function and sessions that head a group: the nearest thing to steps where nobody annotated any."""
     owner = trace.event_stats.ints("_r").owner
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
-    return owner[implicit].astype(np.intp)
+    rows = owner[implicit].astype(np.intp)
+    return rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
 
 
-def _host_parts(trace: Trace, markers_of: object) -> StepParts:
+def _host_parts(trace: Trace, source: str) -> StepParts:
     """Markers and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
     group = groups(trace).group
     none = np.empty(0, np.int64)
     if not (group >= 0).any():
         return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
-    markers = markers_of(trace, classes)  # type: ignore[operator]
+    markers = _annotations(trace, classes) if source == "annotation" else _functions(trace, classes)
     markers = markers[group[markers] >= 0]
     event_class = classes[trace.events["metadata"]]
     event_class[group < 0] = NOT_COUNTED
     event_class[markers] = STEP_MARKER
     _mark_input_stages(trace, event_class)
+    counted = _outermost(trace, event_class, group)
+    start, end = trace.events["start_ps"], event_ends(trace, counted)
+    begin = start[markers]
+    stop = begin + trace.events["duration_ps"][markers]
+    if source == "function" and len(markers):
+        # A run of a function only starts the work: the step lasts until the next run, the last one until its work is done.
+        last = end[group[counted] == group[markers[-1]]]
+        stop = np.append(begin[1:], max(stop[-1], int(last.max()) if len(last) else 0))
+    step_of = group.astype(np.int64, copy=False)
+    return StepParts(step_of[markers], begin, stop, step_of[counted], start[counted], end, event_class[counted])
+
+
+def _outermost(trace: Trace, event_class: npt.NDArray[np.uint8], group: npt.NDArray[np.int32]) -> Rows:
+    """Counted events that do not lie inside one of the same step and of the same or a higher class."""
     counted = np.flatnonzero(event_class < NOT_COUNTED)
     above = parents(trace)[counted]
-    around = event_class[above]  # of -1 it is the last event's: undone in the next line
+    around = event_class[above]  # of -1 it is some other event's: undone in the next line
     hidden = (above >= 0) & (around < NOT_COUNTED) & (around >= event_class[counted])
     hidden &= group[above] == group[counted]
-    counted = counted[~hidden]
-    start = trace.events["start_ps"]
-    return StepParts(
-        group[markers].astype(np.int64), start[markers], start[markers] + trace.events["duration_ps"][markers],
-        group[counted].astype(np.int64), start[counted], event_ends(trace, counted), event_class[counted],
-    )  # fmt: skip
+    return counted[~hidden]
 
 
 def _mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:

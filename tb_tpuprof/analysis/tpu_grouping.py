@@ -30,7 +30,7 @@ def credited(trace: Trace, events: Int64s) -> Int64s:
     if not lines or not len(events):
         return events
     plane = trace.lines["plane"][trace.event_line[events]]
-    result = events.copy()
+    result: Int64s = events.copy()
     for device in {*planes(trace).tensor_cores, *planes(trace).sparse_cores}:
         mine = plane == device
         if not mine.any():

@@ -49,7 +49,7 @@ def tpu_steps(trace: Trace) -> Steps:
     at = [np.searchsorted(core[0], number) for core in cores]
     start = np.min([core[1][i] for core, i in zip(cores, at, strict=True)], axis=0)
     duration = np.max([core[2][i] for core, i in zip(cores, at, strict=True)], axis=0)
-    class_ps = sum(_class_ps(trace, plane, number) for plane in planes(trace).tensor_cores) // len(cores)
+    class_ps = np.sum([_class_ps(trace, plane, number) for plane in planes(trace).tensor_cores], axis=0) // len(cores)
     busy = class_ps[:, 1:].sum(axis=1)
     over = np.maximum(busy - duration, 0)
     class_ps[:, TimeClass.DEVICE_COMPUTE_32] -= np.minimum(over, class_ps[:, TimeClass.DEVICE_COMPUTE_32])

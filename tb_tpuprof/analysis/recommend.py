@@ -1,0 +1,164 @@
+"""The verdict on a run: what its steps wait for most, in a sentence, and where to look next. Thresholds are XProf's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tb_tpuprof.analysis.op_stats import OpStats
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.units import format_fraction, format_time, three_digits
+
+Level = Literal["good", "warn", "bad", "unknown"]
+
+# Shares of the step time from which a category is a moderate and a high cost (XProf, `bottleneck` thresholds).
+THRESHOLDS = {
+    "input": (0.05, 0.20),
+    "output": (0.05, 0.20),
+    "kernel_launch": (0.03, 0.15),
+    "device_collectives": (0.03, 0.15),
+    "compilation": (0.03, 0.15),
+    "other": (0.03, 0.15),
+}
+LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth a thought
+MUCH_EAGER = 0.1
+_LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One category of a step's time: its share, mean time per step and how bad that is (0 fine, 1 moderate, 2 high)."""
+
+    category: str
+    fraction: float
+    mean_ps: float
+    severity: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict: the category it speaks of (of CATEGORIES, or empty), the sentence and further sentences."""
+
+    level: Level
+    category: str
+    text: str
+    details: tuple[str, ...] = ()
+
+
+def costs(steps: Steps) -> list[Cost]:
+    """Categories that have thresholds, worst first: by severity, input before others, then by share."""
+    found = []
+    for category, (moderate, high) in THRESHOLDS.items():
+        fraction = steps.fraction(category)
+        mean_ps = float(steps.category_ps(category).mean()) if len(steps) else 0.0
+        found.append(Cost(category, fraction, mean_ps, (fraction >= moderate) + (fraction >= high)))
+    return sorted(found, key=lambda cost: (-cost.severity, cost.category != "input", -cost.fraction))
+
+
+def finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
+    """The verdict on a run of the given hardware kind (CPU, GPU, TPU)."""
+    extra = _details(steps, ops, kind)
+    if not len(steps):
+        return Finding("unknown", "", _without_steps(ops), extra)
+    ranked = costs(steps)
+    worst = ranked[0]
+    others = tuple(_sentence(cost, kind) for cost in ranked[1:] if cost.severity)
+    if not worst.severity:
+        return Finding("good", _busiest(steps), _computing(steps, kind), extra)
+    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind), others + extra)
+
+
+def _sentence(cost: Cost, kind: str) -> str:
+    """A cost in words that say what the time is."""
+    time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"
+    how = "Highly" if cost.severity == 2 else "Moderately"
+    if cost.category == "input":
+        return f"{how} input-bound: each step waits {time} for data."
+    if cost.category == "output":
+        return f"{how} output-bound: each step spends {time} on bringing results from the device to the host."
+    if cost.category == "kernel_launch":
+        return f"{how} launch-bound: each step spends {time} on launching kernels."
+    if cost.category == "device_collectives":
+        return f"{how} communication-bound: each step spends {time} in collectives between devices."
+    if cost.category == "compilation":
+        return f"{how} compilation-bound: each step spends {time} on compiling."
+    if kind == "CPU":
+        return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or waiting, possibly for data."
+    return f"{kind} idle: for {time} of each step the {kind} had nothing to do. It waited for Python or other host work, possibly for data."
+
+
+def _computing(steps: Steps, kind: str) -> str:
+    category = "host_compute" if kind == "CPU" else "device_compute"
+    where = "computing on the host" if kind == "CPU" else f"computing on the {kind}"
+    return f"Compute-bound: {format_fraction(steps.fraction(category))} of each step is spent {where}; nothing else costs much."
+
+
+def _busiest(steps: Steps) -> str:
+    return max(("device_compute", "host_compute"), key=steps.fraction)
+
+
+def _without_steps(ops: OpStats) -> str:
+    """What can be said without steps: the operation that took most time."""
+    text = "No steps were found, so there is no step time"
+    side, metrics = ("device", ops.device) if len(ops.device) else ("host", ops.host)
+    if not metrics.busy_ps:
+        return f"{text}, and no operations were traced either."
+    top = int(metrics.self_ps.argmax())
+    share = metrics.self_ps[top] / metrics.busy_ps
+    return (
+        f"{text}. Of the operations on the {side}, {metrics.name[top]} took most: {format_time(float(metrics.self_ps[top]))}, "
+        f"{format_fraction(float(share))} of their time."
+    )
+
+
+def precision(steps: Steps) -> tuple[float, float] | None:
+    """Shares of 16-bit and 32-bit compute in the typed compute of all steps; None where there is none."""
+    half, full = (int(steps.class_ps[:, c].sum()) for c in (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32))
+    return (half / (half + full), full / (half + full)) if half + full else None
+
+
+def eager_fraction(metrics_self_eager_ps: int, busy_ps: int) -> float:
+    """Share of operations' self time that ran in eager mode; 0 without operations."""
+    return metrics_self_eager_ps / busy_ps if busy_ps else 0.0
+
+
+def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
+    details = []
+    shares = precision(steps) if kind == "GPU" else None
+    if shares and shares[0] < LOW_PRECISION:
+        details.append(f"Only {format_fraction(shares[0])} of the device compute time is 16-bit: mixed precision may save time.")
+    eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
+    if eager > MUCH_EAGER:
+        details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
+    if len(steps) > 1:
+        ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
+        if ratio > 2:
+            details.append(f"Steps vary: the slowest took {three_digits(ratio)} times the average.")
+    return tuple(details)
+
+
+_ADVICE = {
+    "input": (
+        "Let tf.data work ahead: end the pipeline with prefetch(tf.data.AUTOTUNE), give map() num_parallel_calls, cache what fits.",
+        "With other loaders: more worker processes, and load the next batch while the current one is computed.",
+    ),
+    "output": ("Fetch results less often: log every n-th step, keep metrics on the device.",),
+    "kernel_launch": (
+        "Launch fewer, larger kernels: compile the step with jit (JAX) or jit_compile=True (TensorFlow), or run several steps a call.",
+    ),
+    "device_collectives": ("Overlap communication with compute, use a larger batch per device, or shard differently.",),
+    "compilation": ("Keep shapes and Python arguments constant from step to step, so that nothing is compiled again.",),
+    "other": (
+        "Look for Python work between operations: capture with the Python tracer on (python_tracer_level=1) to see its calls.",
+        "In JAX dispatch is asynchronous: avoid fetching values (float(loss), block_until_ready) in every step.",
+    ),
+}
+_GOOD_ADVICE = ("The steps compute: make the largest operations cheaper.",)
+
+
+def advice(found: Finding, n_steps: int) -> tuple[str, ...]:
+    """What to try, for the category that the verdict names."""
+    if not n_steps:
+        return ("Annotate steps, so that step time and its parts can be measured.",)
+    return _ADVICE.get(found.category, _GOOD_ADVICE)

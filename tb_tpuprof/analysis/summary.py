@@ -1,0 +1,48 @@
+"""One host's part of the overview: its steps, operations, hardware and notices. Small, so that hosts can be kept and combined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
+from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.hardware import Hardware, hardware
+from tb_tpuprof.analysis.op_stats import OpStats, op_stats
+from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.trace.trace import Trace
+
+_VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", "cuda_driver_version")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`start_ns`: the clock at the trace's 0. `versions`: of libraries and drivers, as far as the trace tells."""
+
+    host: str
+    steps: Steps
+    ops: OpStats
+    hardware: Hardware
+    notices: tuple[Notice, ...]
+    start_ns: int
+    duration_ps: int
+    n_events: int
+    has_loop_ops: bool
+    versions: tuple[tuple[str, str], ...]
+
+
+def summary(trace: Trace) -> Summary:
+    """All that the overview needs of one host."""
+    return Summary(
+        trace.info.host, steps(trace), op_stats(trace), hardware(trace), trace_notices(trace), trace.info.start_ns, trace.duration_ps,
+        trace.n_events, groups(trace).has_loop_ops, _versions(trace),
+    )  # fmt: skip
+
+
+def _versions(trace: Trace) -> tuple[tuple[str, str], ...]:
+    found = []
+    for key in _VERSIONS:
+        texts = trace.plane_stats.texts(key).value.tolist()
+        numbers = trace.plane_stats.ints(key).value.tolist()
+        if texts or numbers:
+            found.append((key.removesuffix("_version"), trace.strings.get(texts[0]) if texts else str(numbers[0])))
+    return tuple(found)

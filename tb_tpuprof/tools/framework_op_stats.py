@@ -1,0 +1,196 @@
+"""framework_op_stats: every framework operation on host and device with its occurrences, times, rates and shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.hardware import Hardware, hardware
+from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
+from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.units import format_fraction, format_time
+
+N_SLICES = 10
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Host or device: its operations sorted by self time, with idle as a row of its own if it is to be shown."""
+
+    title: str
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    n_occurrences: npt.NDArray[np.int64]
+    time_ps: npt.NDArray[np.int64]
+    self_ps: npt.NDArray[np.int64]
+    flops: Floats
+    n_bytes: Floats
+    is_eager: npt.NDArray[np.bool_]
+
+    @property
+    def share(self) -> Floats:
+        """Self time as a share of the self time of all rows; 0 where nothing took time."""
+        whole = int(self.self_ps.sum())
+        return self.self_ps / whole if whole else np.zeros(len(self.name))
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """Operations of one, several or all hosts together."""
+    ops = sum_op_stats(session.map(op_stats, hosts))
+    machine = sum_hardware(session.map(hardware, hosts))
+    notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
+    with_idle = bool(params["idle"])
+    device, host = side("Device", ops.device, with_idle), side("Host", ops.host, with_idle)
+    return Payload(
+        "framework_op_stats",
+        session.run,
+        hosts,
+        {
+            "ops": ops_table(device, host, machine),
+            "device_by_type": _shares("Device, by type", device, device.type),
+            "device_by_op": _shares("Device, by operation", device, device.name),
+            "host_by_type": _shares("Host, by type", host, host.type),
+            "host_by_op": _shares("Host, by operation", host, host.name),
+        },
+        _scalars(ops.device, ops.host),
+        _verdict(ops.device, ops.host),
+        tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host),
+    )
+
+
+def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
+    """Operations of host or device, largest self time first, then by name."""
+    idle = [ops.idle_ps] if with_idle and ops.idle_ps > 0 else []
+    names, types = (*ops.name, *[IDLE for _ in idle]), (*ops.type, *[IDLE for _ in idle])
+    self_ps = np.append(ops.self_ps, np.array(idle, np.int64))
+    by_name = np.argsort(np.array(names, np.str_), kind="stable") if names else np.empty(0, np.intp)
+    order = by_name[np.argsort(-self_ps[by_name], kind="stable")]
+    none, zero = np.zeros(len(idle), np.int64), np.zeros(len(idle))
+    work = [values if len(values) else np.zeros(len(ops)) for values in (ops.flops, ops.n_bytes)]
+    return Side(
+        title, tuple(names[i] for i in order.tolist()), tuple(types[i] for i in order.tolist()), np.append(ops.n_occurrences, none)[order],
+        np.append(ops.time_ps, np.array(idle, np.int64))[order], self_ps[order], np.append(work[0], zero)[order],
+        np.append(work[1], zero)[order], np.append(ops.is_eager, none.astype(np.bool_))[order],
+    )  # fmt: skip
+
+
+def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
+    """above / below, NaN (unknown) where either is 0."""
+    result = np.full(len(above), np.nan)
+    np.divide(above, below, out=result, where=(below > 0) & (above > 0))
+    return result
+
+
+def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
+    """One row per operation: the device's first, then the host's; ranks run on. Shares of the other side are unknown."""
+    sides = (device, host)
+    n_device, n_host = len(device.name), len(host.name)
+    count, time_ps, self_ps = (
+        np.concatenate([getattr(s, key) for s in sides]).astype(np.int64) for key in ("n_occurrences", "time_ps", "self_ps")
+    )
+    flops, n_bytes = (np.concatenate([getattr(s, key) for s in sides]) for key in ("flops", "n_bytes"))
+    rate, bandwidth = _ratio(flops, time_ps / 1e12), _ratio(n_bytes, time_ps / 1e12)
+    bound = [machine.bound_by(f, b) for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)]
+    shares = [np.append(device.share, np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), host.share)]
+    running = [np.append(np.cumsum(device.share), np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), np.cumsum(host.share))]
+    eager = np.concatenate([s.is_eager for s in sides])
+    number = _number
+    return Table(
+        "Operations",
+        (
+            number("rank", "Rank", np.arange(1, n_device + n_host + 1), "count", "By self time, the device's operations first"),
+            text_column("host_or_device", "Host/device", ["Device"] * n_device + ["Host"] * n_host),
+            text_column("type", "Type", [*device.type, *host.type]),
+            text_column("operation", "Operation", [*device.name, *host.name]),
+            number("n_occurrences", "Occurrences", count, "count", "How often it ran on all lines, devices and hosts"),
+            number("total_time_ps", "Total time", time_ps, "ps", "Of all occurrences, with nested operations"),
+            number("avg_time_ps", "Average time", _ratio(time_ps, count), "ps", "Total time by occurrences"),
+            number("total_self_time_ps", "Self time", self_ps, "ps", "Of all occurrences, without nested operations"),
+            number("avg_self_time_ps", "Average self time", _ratio(self_ps, count), "ps", "Self time by occurrences"),
+            number("device_self_fraction", "Device share", shares[0], "fraction", "Of the device's self time"),
+            number("device_cumulative_fraction", "Device cumulative", running[0], "fraction", "Share of this and all rows above"),
+            number("host_self_fraction", "Host share", shares[1], "fraction", "Of the host's self time"),
+            number("host_cumulative_fraction", "Host cumulative", running[1], "fraction", "Share of this and all rows above"),
+            number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
+            number("memory_bandwidth_bytes_per_s", "Memory bandwidth", bandwidth, "bytes_per_s", "Bytes accessed per second of total time"),
+            number("operational_intensity_flops_per_byte", "Operational intensity", _ratio(flops, n_bytes), "flops_per_byte"),
+            text_column("bound_by", "Bound by", bound, "The resource it uses closest to its peak"),
+            text_column("eager", "Mode", ["Eager" if e else "Function" for e in eager.tolist()], "Eager: ran as a single operation"),
+        ),
+    )
+
+
+def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
+    return Column(name, title, values, unit, description=description)
+
+
+def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
+    """A pie: self time by name or type, at most 10 slices and `Other`."""
+    names = list(dict.fromkeys(key))
+    row = {name: i for i, name in enumerate(names)}
+    total = [0] * len(names)
+    for name, time in zip(key, found.self_ps.tolist(), strict=True):
+        total[row[name]] += time
+    order = sorted((i for i in range(len(names)) if total[i] > 0), key=lambda i: (-total[i], names[i]))
+    slices = [(names[i] or "(no type)", total[i]) for i in order[:N_SLICES]]
+    rest = sum(total[i] for i in order[N_SLICES:])
+    if rest:
+        slices.append(("Other", rest))
+    whole = sum(total) or 1
+    times = np.array([time for _, time in slices], np.int64)
+    note = f"{len(order) - N_SLICES} more in Other" if rest else ""
+    columns = (
+        text_column("name", "Name", [name for name, _ in slices]),
+        _number("self_time_ps", "Self time", times, "ps"),
+        _number("fraction", "Share", times / whole, "fraction"),
+    )
+    return Table(title, columns, note)
+
+
+def _scalars(device: OpMetrics, host: OpMetrics) -> dict[str, Scalar]:
+    result = {}
+    for name, ops in (("device", device), ("host", host)):
+        if not ops.span_ps:
+            continue
+        result[f"{name}_busy_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", "self time of all")
+        result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", "between the first and the last operation")
+        result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
+    return result
+
+
+def _verdict(device: OpMetrics, host: OpMetrics) -> Verdict | None:
+    """The largest operation, in a sentence."""
+    where, ops = ("device", device) if device.busy_ps else ("host", host)
+    if not ops.busy_ps:
+        return None
+    top = int(ops.self_ps.argmax())
+    share = float(ops.self_ps[top]) / ops.busy_ps
+    time = f"{format_time(float(ops.self_ps[top]))} ({format_fraction(share)})"
+    text = f"No operation on the {where} takes longer than {ops.name[top]}: {time} of self time."
+    return Verdict("unknown", text, "compute" if where == "device" else "host", next=(NextStep("See it on the timeline", "trace_viewer"),))
+
+
+def _empty(device: OpMetrics, host: OpMetrics) -> tuple[Diagnostic, ...]:
+    if len(device) or len(host):
+        return ()
+    message = "The trace names no framework operations, neither on the host nor on a device."
+    return (Diagnostic("info", message, "Capture while the job computes; TensorFlow needs host_tracer_level 2 to name its operations."),)
+
+
+TOOL = Tool(
+    name="framework_op_stats",
+    title="Framework op stats",
+    group="Time",
+    summary="The framework's operations by time, on host and device",
+    view=view,
+    params=(Param("idle", "Include idle", "bool", True, "Count idle time in the shares"),),
+)

@@ -18,7 +18,6 @@ Decode = Callable[[npt.NDArray[np.uint8], str, str], Trace]
 def open_trace(path: str) -> Trace:
     """Decode one host's file. Raises StorageError or TraceFormatError."""
     state = file_state(path)
-    data = read_file(path)
-    from tb_tpuprof.ingest.xspace import decode
+    from tb_tpuprof.ingest.xspace import FileBytes, decode
 
-    return decode(data, path, host_of(path), FileSource(state))
+    return decode(FileBytes(read_file(path)), path, host_of(path), FileSource(state))

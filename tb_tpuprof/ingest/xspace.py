@@ -93,16 +93,26 @@ class LineParts:
     n_events: Ints
 
 
-def decode(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole XSpace. Raises TraceFormatError where the bytes are not one."""
-    top = _frame(data, path)
+class FileBytes:
+    """A file's bytes, which whoever has read them last can let go."""
+
+    def __init__(self, data: npt.NDArray[np.uint8]) -> None:
+        self.data = data
+
+    def release(self) -> None:
+        """Forget the bytes."""
+        self.data = np.empty(0, np.uint8)
+
+
+def decode(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:
+    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are not one."""
+    top = _frame(file.data, path)
     strings = Spans([], [])
-    planes = [_plane(data, start, size, strings) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
-    names, texts = strings.intern(data)
+    planes = [_plane(file.data, start, size, strings) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
     n_events = sum(int(plane.lines.n_events.sum()) for plane in planes)
     if n_events > MAX_EVENTS:
         raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
-    return _Assembly(data, planes, strings, names, texts, n_events).trace(_info(data, top, path, host), source)
+    return _Assembly(file.data, planes, strings).trace(file, _info(file.data, top, path, host), source)
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
@@ -176,29 +186,33 @@ def _lines(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints, strings: Span
 class _Assembly:
     """Reads lines and stats of all planes into columns, then makes the tables."""
 
-    def __init__(self, data: npt.NDArray[np.uint8], planes: list[PlaneParts], strings: Spans, names: Any, texts: Strings, n: int) -> None:
-        self.data = data
+    def __init__(self, data: npt.NDArray[np.uint8], planes: list[PlaneParts], strings: Spans) -> None:
         self.planes = planes
         self.strings = strings
-        self.names = names
-        self.texts = texts
-        self.events = empty_columns(schema.EVENTS, n)
+        self.names, self.texts = strings.intern(data)
+        self.events = empty_columns(schema.EVENTS, sum(int(plane.lines.n_events.sum()) for plane in planes))
         if len(data) < 2**32:
-            self.events["position"] = np.empty(n, np.uint32)
-        self.decoder = Decoder(data, tuple(self.events.values()))
+            self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
+        columns = tuple(self.events.values())
+        self.decoders = {part: Decoder(data, columns) for part in ("event", "metadata", "plane")}
 
-    def trace(self, info: TraceInfo, source: TraceSource) -> Trace:
-        """Everything, in the order in which it can be known."""
+    def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
+        """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
         start_ns = self._start_ns()
         lines, in_order = self._read_lines(start_ns)
-        raw = {"event": self.decoder.take_stats()}
-        raw["metadata"], raw["plane"] = self._read_own_stats()
-        strings, stats = self._stats(raw)
-        columns = ordering.ordered(self.events, lines, stats["event"], in_order, self.decoder.n_aggregates)
+        self._read_own_stats()
+        first = {part: self.strings.add(*decoder.text_spans()) for part, decoder in self.decoders.items()}
+        self.names, strings = self.strings.intern(file.data)
+        n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for d in self.decoders.values())
+        n_aggregates = self.decoders["event"].n_aggregates
+        file.release()
+        stats = {}
+        for part, number in first.items():
+            stats[part] = self._stat_table(self.decoders.pop(part), number)
+        columns = ordering.ordered(self.events, lines, stats["event"], in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
-        n_damaged = sum(plane.n_damaged for plane in self.planes) + self.decoder.n_left_out
         facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
         return Trace(
             TraceInfo(**facts), strings, self._planes_table(), columns.lines, Table(schema.EVENTS, columns.events),
@@ -216,26 +230,27 @@ class _Assembly:
         limit = 2**61
         rows: list[tuple[int, ...]] = []
         in_order = True
+        decoder = self.decoders["event"]
         hot = {name.encode() for name in schema.HOT_STATS}
         is_hot = np.diff(self.texts.offsets) <= max(map(len, hot))
         for i in np.flatnonzero(is_hot).tolist():
             is_hot[i] = self.texts.bytes_at(i) in hot
         for number, plane in enumerate(self.planes):
-            self._open_plane(number, plane, is_hot)
+            self._open_plane("event", number, plane, is_hot)
             part = plane.lines
             for i in range(len(part.starts)):
-                first = self.decoder.n_events
+                first = decoder.n_events
                 offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -limit), limit)
                 start = int(part.starts[i])
-                n, line_in_order = self.decoder.read_line(start, start + int(part.sizes[i]), offset_ps)
+                n, line_in_order = decoder.read_line(start, start + int(part.sizes[i]), offset_ps)
                 in_order &= line_in_order
                 rows.append((number, int(part.ids[i]), int(part.display_ids[i]), int(self.names[part.names[i]]), first, n))
         columns = list(zip(*rows, strict=True)) or [()] * len(schema.LINES)
-        n_events = self.decoder.n_events
+        n_events = decoder.n_events
         self.events = {name: values[:n_events] for name, values in self.events.items()}
         return {c.name: np.array(v, c.dtype) for c, v in zip(schema.LINES, columns, strict=True)}, in_order
 
-    def _open_plane(self, number: int, plane: PlaneParts, is_hot: npt.NDArray[np.bool_] | None) -> None:
+    def _open_plane(self, part: str, number: int, plane: PlaneParts, is_hot: npt.NDArray[np.bool_] | None) -> None:
         first = int(self.metadata_rows[number])
         n = len(plane.event_ids)
         event_map = IdMap(plane.event_ids, np.arange(first, first + n, dtype=np.int32), first + n)
@@ -244,30 +259,20 @@ class _Assembly:
         if is_hot is not None:
             names = self.names[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
             keep = np.where(is_hot[names], stat_rows, -1).astype(np.int32)
-        self.decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
+        self.decoders[part].open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
 
-    def _read_own_stats(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _read_own_stats(self) -> None:
         """Stats of event metadata and of planes."""
         for number, plane in enumerate(self.planes):
-            self._open_plane(number, plane, None)
-            self.decoder.read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
-        of_metadata = self.decoder.take_stats()
-        for number, plane in enumerate(self.planes):
-            self._open_plane(number, plane, None)
-            self.decoder.read_bare_stats(*plane.own_stats, number)
-        return of_metadata, self.decoder.take_stats()
+            self._open_plane("metadata", number, plane, None)
+            self.decoders["metadata"].read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
+            self._open_plane("plane", number, plane, None)
+            self.decoders["plane"].read_bare_stats(*plane.own_stats, number)
 
-    def _stats(self, raw: dict[str, npt.NDArray[Any]]) -> tuple[Strings, dict[str, Table]]:
-        """Intern the texts within stats together with all names, and make the tables."""
-        first = {}
-        for part, rows in raw.items():
-            inline = rows["kind"] == schema.TEXT
-            first[part] = self.strings.add(rows["value"][inline], rows["size"][inline].astype(np.int64))
-        self.names, strings = self.strings.intern(self.data)
-        stat_names = np.concatenate(
-            [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes] + [_NONE]
-        ).astype(np.int32)
-        return strings, {part: _stat_table(rows, self.names[first[part] :], stat_names) for part, rows in raw.items()}
+    def _stat_table(self, decoder: Decoder, first_text: int) -> Table:
+        stat_names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
+        columns = decoder.take_stats(np.concatenate([*stat_names, np.empty(0, np.int32)]), self.names[first_text:])
+        return Table(schema.STATS, {spec.name: values for spec, values in zip(schema.STATS, columns, strict=True)})
 
     def _planes_table(self) -> Table:
         ids = np.array([plane.id for plane in self.planes], np.int64)
@@ -296,16 +301,3 @@ class _Assembly:
         none = {"plane": np.int32, "id": np.int64, "name": np.int32}
         return Table(schema.STAT_NAMES, {k: np.concatenate([*v, np.empty(0, none[k])]) for k, v in parts.items()})
 
-
-def _stat_table(rows: npt.NDArray[Any], texts: npt.NDArray[np.int32], stat_names: npt.NDArray[np.int32]) -> Table:
-    """Stats with keys and texts as strings; references that lead nowhere are dropped."""
-    rows = rows[(rows["kind"] != 7) | (rows["value"] >= 0)]
-    kind, value = rows["kind"].astype(np.uint8), rows["value"].copy()
-    inline, reference = kind == schema.TEXT, kind == 7
-    value[reference] = stat_names[value[reference]]
-    value[inline] = texts[: int(inline.sum())]
-    kind[reference] = schema.TEXT
-    size = np.where(kind == schema.BYTES, rows["size"], 0).astype(np.int32)
-    key = stat_names[rows["key"]] if len(rows) else np.empty(0, np.int32)
-    columns = {"owner": rows["owner"].copy(), "key": key, "kind": kind, "value": value, "size": size}
-    return Table(schema.STATS, columns)

@@ -7,7 +7,7 @@ An event or stat that is malformed is left out and counted. The twin is `ingest/
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field
 
@@ -15,6 +15,8 @@ from cython.cimports.tb_tpuprof.native.varint import Field, read_field
 AGGREGATE_START = -(1 << 62)
 TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
+
+CHUNK = cython.declare(int64_t, 1 << 18)
 
 StatRow = cython.struct(value=int64_t, owner=int32_t, key=int32_t, size=int32_t, kind=int32_t)
 
@@ -87,9 +89,9 @@ class Decoder:
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
-    stat_rows: cython.pointer(StatRow)
+    chunks: cython.pointer(cython.pointer(StatRow))
+    n_chunks: int64_t
     n_stats: int64_t
-    room: int64_t
 
     def __cinit__(self, data, columns):
         self.data = data
@@ -103,11 +105,14 @@ class Decoder:
         self.n_left_out = 0
         self.n_aggregates = 0
         self.n_stats = 0
-        self.room = 0
-        self.stat_rows = cython.NULL
+        self.n_chunks = 0
+        self.chunks = cython.NULL
 
     def __dealloc__(self):
-        free(self.stat_rows)
+        i: int64_t
+        for i in range(self.n_chunks):
+            free(self.chunks[i])
+        free(self.chunks)
 
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
         """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
@@ -166,7 +171,7 @@ class Decoder:
         offset: int64_t = 0
         duration: int64_t = 0
         occurrences: int64_t = -1
-        n_stats: int64_t = self.n_stats
+        n_stats_before: int64_t = self.n_stats
         has_stats: cython.bint = False
         status: cython.int = 0 if pos < end else -1
         field: Field
@@ -191,7 +196,7 @@ class Decoder:
                 if status < 0:
                     break
         if status < 0:
-            self.n_stats = n_stats
+            self.n_stats = n_stats_before
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
@@ -252,16 +257,20 @@ class Decoder:
     @cython.exceptval(check=False)
     def append(self, row: StatRow) -> cython.int:
         """Append to the stats; -2 where memory is out."""
-        if self.n_stats == self.room:
-            room: int64_t = self.room * 2 if self.room else 1024
-            grown = cython.cast(
-                cython.pointer(StatRow), realloc(self.stat_rows, cython.cast(cython.size_t, room) * cython.sizeof(StatRow))
+        if self.n_stats == self.n_chunks * CHUNK:
+            more = cython.cast(
+                cython.pointer(cython.pointer(StatRow)),
+                realloc(self.chunks, cython.cast(cython.size_t, self.n_chunks + 1) * cython.sizeof(cython.p_void)),
             )
-            if grown == cython.NULL:
+            if more == cython.NULL:
                 return -2
-            self.stat_rows = grown
-            self.room = room
-        self.stat_rows[self.n_stats] = row
+            self.chunks = more
+            chunk = cython.cast(cython.pointer(StatRow), malloc(cython.cast(cython.size_t, CHUNK) * cython.sizeof(StatRow)))
+            if chunk == cython.NULL:
+                return -2
+            self.chunks[self.n_chunks] = chunk
+            self.n_chunks += 1
+        self.chunks[self.n_stats // CHUNK][self.n_stats % CHUNK] = row
         self.n_stats += 1
         return 0
 
@@ -308,12 +317,71 @@ class Decoder:
             if status < 0:
                 self.n_left_out += 1
 
-    def take_stats(self):
-        """The stats gathered so far, as a structured array (value, owner, key, size, kind; kind 7 is a reference); then begin anew."""
-        dtype = np.dtype([("value", "<i8"), ("owner", "<i4"), ("key", "<i4"), ("size", "<i4"), ("kind", "<i4")])
-        out = np.empty(self.n_stats, dtype)
-        if self.n_stats:
-            view: uint8_t[::1] = out.view(np.uint8)
-            memcpy(cython.address(view[0]), self.stat_rows, cython.cast(cython.size_t, self.n_stats) * cython.sizeof(StatRow))
+    def text_spans(self):
+        """Positions and sizes (int64) of the texts that stand within the stats gathered so far."""
+        n: int64_t = 0
+        i: int64_t
+        row: cython.pointer(StatRow)
+        with cython.nogil:
+            for i in range(self.n_stats):
+                if self.chunks[i // CHUNK][i % CHUNK].kind == 5:
+                    n += 1
+        starts = np.empty(n, np.int64)
+        sizes = np.empty(n, np.int64)
+        start: int64_t[::1] = starts
+        size: int64_t[::1] = sizes
+        n = 0
+        with cython.nogil:
+            for i in range(self.n_stats):
+                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
+                if row.kind == 5:
+                    start[n] = row.value
+                    size[n] = row.size
+                    n += 1
+        return starts, sizes
+
+    def take_stats(self, names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
+        """The stats gathered so far as columns owner, key, kind, value, size (trace/schema.py); then begin anew.
+
+        `names` is the string of each row of stat metadata, `texts` that of each span of `text_spans`. References that lead nowhere
+        are dropped. Memory is given back chunk by chunk, so that stats never stand twice in memory.
+        """
+        owners = np.empty(self.n_stats, np.int32)
+        keys = np.empty(self.n_stats, np.int32)
+        kinds = np.empty(self.n_stats, np.uint8)
+        values = np.empty(self.n_stats, np.int64)
+        sizes = np.empty(self.n_stats, np.int32)
+        owner: int32_t[::1] = owners
+        key: int32_t[::1] = keys
+        kind: uint8_t[::1] = kinds
+        value: int64_t[::1] = values
+        size: int32_t[::1] = sizes
+        n: int64_t = 0
+        n_texts: int64_t = 0
+        i: int64_t
+        row: StatRow
+        with cython.nogil:
+            for i in range(self.n_stats):
+                row = self.chunks[i // CHUNK][i % CHUNK]
+                if i % CHUNK == CHUNK - 1 or i == self.n_stats - 1:
+                    free(self.chunks[i // CHUNK])
+                    self.chunks[i // CHUNK] = cython.NULL
+                if row.kind == 5:
+                    row.value = texts[n_texts] if n_texts < texts.shape[0] else -1
+                    n_texts += 1
+                elif row.kind == 7:
+                    if row.value < 0:
+                        continue
+                    row.kind = 5
+                    row.value = names[row.value]
+                owner[n] = row.owner
+                key[n] = names[row.key]
+                kind[n] = cython.cast(uint8_t, row.kind)
+                value[n] = row.value
+                size[n] = row.size if row.kind == 6 else 0
+                n += 1
+        while self.n_chunks > 0:
+            self.n_chunks -= 1
+            free(self.chunks[self.n_chunks])
         self.n_stats = 0
-        return out
+        return owners[:n], keys[:n], kinds[:n], values[:n], sizes[:n]

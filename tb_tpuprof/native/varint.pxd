@@ -8,6 +8,9 @@ cdef inline int64_t varint(const uint8_t* p, int64_t pos, int64_t end, uint64_t*
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
+    if pos < end and p[pos] < 0x80:
+        out[0] = p[pos]
+        return pos + 1
     while pos < end and shift < 70:
         byte = p[pos]
         pos += 1

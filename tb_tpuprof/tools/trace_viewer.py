@@ -100,7 +100,19 @@ def _boxes(lanes: Timeline, lines: npt.NDArray[np.int32], start_ps: int, end_ps:
     rows = [np.arange(lanes.first_row[line], lanes.first_row[line] + lanes.n_depths[line], dtype=np.int32) for line in lines.tolist()]
     pixel_ps = max(1, -(-(end_ps - start_ps) // width_px))
     found: npt.NDArray[np.void] = lanes.rows.boxes(np.concatenate([*rows, np.empty(0, np.int32)]), start_ps, end_ps, pixel_ps)
+    _snap(found, start_ps, pixel_ps)
     return found
+
+
+def _snap(boxes: npt.NDArray[np.void], origin_ps: int, pixel_ps: int) -> None:
+    """Widen merged boxes to whole pixels, within their two: no eye can tell, and a full screen takes a third of the bytes."""
+    merged = boxes["n_merged"] > 1
+    start = boxes["start"][merged] - origin_ps
+    end = -(-(start + boxes["duration"][merged]) // pixel_ps) * pixel_ps
+    start = np.maximum(start, 0) // pixel_ps * pixel_ps
+    pair_end = start // (2 * pixel_ps) * (2 * pixel_ps) + 2 * pixel_ps
+    boxes["start"][merged] = start + origin_ps
+    boxes["duration"][merged] = np.minimum(end, pair_end) - start
 
 
 def _tracks_table(trace: Trace, lanes: Timeline, tracks: list[Track]) -> Table:
@@ -128,7 +140,7 @@ def _boxes_table(trace: Trace, lanes: Timeline, boxes: npt.NDArray[np.void]) -> 
             Column("start_ps", "Start", boxes["start"], "ps", delta=True),
             Column("duration_ps", "Duration", boxes["duration"], "ps"),
             Column("name", "Name", codes.astype(np.int32), strings=[trace.strings.get(i) for i in names.tolist()]),
-            Column("event", "Event", boxes["event"], "id"),
+            Column("event", "Event", boxes["event"].astype(np.int64), "id", delta=True),
             Column("n_merged", "Events", boxes["n_merged"], "count"),
         ),
     )

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -46,7 +47,7 @@ def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ..
         for side in list(waiting):
             try:
                 sample = _sample(run, measure, side)
-            except (ChildFailed, subprocess.TimeoutExpired) as error:
+            except ChildFailed as error:
                 result.failures[side] = str(error)
                 waiting.remove(side)
                 continue
@@ -77,14 +78,15 @@ def _ask(request: Request, side: str) -> tuple[float, Sample]:
     with log.open("wb") as errors:
         start = time.perf_counter()
         child = subprocess.Popen(command, cwd=ROOT, env=_child_environment(), stdout=subprocess.PIPE, stderr=errors, text=True)
+        watchdog = threading.Timer(TIMEOUT_S, child.kill)
+        watchdog.start()
         try:
             ready = _line_that_starts(child, READY)
             seconds = time.perf_counter() - start
             answer = _line_that_starts(child, "{")
-            child.wait(TIMEOUT_S)
         finally:
-            child.kill()
             child.wait()
+            watchdog.cancel()
     if not ready or not answer:
         raise ChildFailed(_last_line(log))
     return seconds, Sample(**json.loads(answer))

@@ -69,9 +69,9 @@ export function tickLabel(ruler: Ruler, index: number): string {
   return `+${timeLabel(timePs - ruler.basePs, unitStep(timePs - ruler.basePs, ruler.stepPs))}`;
 }
 
-/** "1 ms", not "1.0 ms" next to "500 µs": the step, but no finer than this time's own trailing zeros need. */
+/** "1 s", not "1.0 s" next to "800 ms": the power of ten that this time's last digit stands for. */
 function unitStep(timePs: number, stepPs: number): number {
-  let step = stepPs;
+  let step = 10 ** Math.floor(Math.log10(stepPs) + 1e-9);
   while (step * 10 <= Math.abs(timePs) && Math.abs(timePs) % (step * 10) === 0) step *= 10;
   return step;
 }

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { boxAt, encodeInstances, firstAfter, instancesWithin, rowAt, type Boxes } from './boxes';
+import { orderByLook } from './canvas2d';
+
+/** Row 0: [10, 20) [30, 31); row 1: [12, 14) three merged. */
+const BOXES: Boxes = {
+  n: 3,
+  startPs: Float64Array.of(10, 30, 12),
+  durationPs: Float64Array.of(10, 1, 2),
+  nameId: Int32Array.of(0, 1, 0),
+  eventId: Float64Array.of(7, 8, 9),
+  nMerged: Float64Array.of(1, 1, 3),
+  names: ['a', 'b'],
+  rowFirst: Int32Array.of(0, 2, 3),
+};
+const PLACES = { y: Float32Array.of(24, 42), height: Uint8Array.of(17, 17) };
+const STYLES = Uint8Array.of(4, 9);
+const WINDOW = { startPs: 10, endPs: 40 };
+
+describe('encodeInstances', () => {
+  it('rebases times to the window and carries looks and places', () => {
+    const batch = encodeInstances(BOXES, PLACES, STYLES, WINDOW);
+    expect([batch.n, batch.originPs]).toEqual([3, 10]);
+    expect([...batch.floats.subarray(0, 3)]).toEqual([0, 10, 24]);
+    expect([...batch.floats.subarray(8, 11)]).toEqual([2, 4, 42]);
+    expect([...batch.marks.subarray(44, 47)]).toEqual([4, 1, 17]);
+  });
+  it('leaves out rows that are folded away', () => {
+    const batch = encodeInstances(BOXES, { ...PLACES, y: Float32Array.of(Number.NaN, 42) }, STYLES, WINDOW);
+    expect(batch.n).toBe(1);
+    expect(batch.floats[2]).toBe(42);
+  });
+  it('keeps the near end of an event exact that began an hour before the window', () => {
+    const hour = 3.6e15;
+    const long: Boxes = { ...BOXES, n: 1, startPs: Float64Array.of(0), durationPs: Float64Array.of(hour + 500), nameId: Int32Array.of(0), nMerged: Float64Array.of(1), rowFirst: Int32Array.of(0, 1) };
+    const batch = encodeInstances(long, { y: Float32Array.of(0), height: Uint8Array.of(17) }, STYLES, { startPs: hour, endPs: hour + 1000 });
+    expect(batch.floats[0]).toBe(-10_000);
+    expect(batch.floats[1]).toBe(500);
+  });
+  it('tells which instances are in sight', () => {
+    const batch = encodeInstances(BOXES, PLACES, STYLES, WINDOW);
+    expect(instancesWithin(batch, 0, 1000)).toEqual([0, 3]);
+    expect(instancesWithin(batch, 42, 1000)).toEqual([2, 3]);
+    expect(instancesWithin(batch, 100, 200)).toEqual([0, 0]);
+  });
+});
+
+describe('orderByLook', () => {
+  it('brings equal looks together and keeps every box', () => {
+    const { order, first } = orderByLook(encodeInstances(BOXES, PLACES, STYLES, WINDOW));
+    expect([...order]).toEqual([0, 2, 1]);
+    expect(first[first.length - 1]).toBe(3);
+  });
+});
+
+describe('hit test', () => {
+  it('finds the box at a time, by halves', () => {
+    expect(firstAfter(BOXES.startPs, 0, 2, 10)).toBe(1);
+    expect(boxAt(BOXES, 0, 15, 0)).toBe(0);
+    expect(boxAt(BOXES, 0, 25, 0)).toBe(-1);
+    expect(boxAt(BOXES, 1, 13, 0)).toBe(2);
+    expect(boxAt(BOXES, 5, 13, 0)).toBe(-1);
+  });
+  it('forgives a near miss, and takes the nearer of two', () => {
+    expect(boxAt(BOXES, 0, 22, 3)).toBe(0);
+    expect(boxAt(BOXES, 0, 28, 3)).toBe(1);
+    expect(boxAt(BOXES, 0, 9, 3)).toBe(0);
+  });
+  it('finds rows by height', () => {
+    expect([23, 24, 40, 41, 50].map((y) => rowAt(PLACES, y))).toEqual([-1, 0, 0, -1, 1]);
+  });
+});

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest';
+import { niceStep, rulerOf, tickLabel, timeLabel } from './ticks';
+
+const labels = (startPs: number, endPs: number, widthPx = 1000): string[] => {
+  const ruler = rulerOf({ startPs, endPs }, widthPx);
+  return Array.from({ length: ruler.nTicks }, (_, index) => tickLabel(ruler, index));
+};
+
+describe('the ruler', () => {
+  it('takes round steps', () => {
+    expect([1, 1.1, 3, 7, 12, 60].map(niceStep)).toEqual([1, 2, 5, 10, 20, 100]);
+  });
+  it('labels with units, without needless zeros', () => {
+    expect(labels(0, 1.02e12)).toEqual(['0', '200 ms', '400 ms', '600 ms', '800 ms', '1 s']);
+    expect(labels(200e9, 240e9)[0]).toBe('200 ms');
+    expect(labels(0.9e12, 1.3e12)).toEqual(['900 ms', '950 ms', '1 s', '1.05 s', '1.1 s', '1.15 s', '1.2 s', '1.25 s', '1.3 s']);
+  });
+  it('names the base once where labels would get long', () => {
+    const ruler = rulerOf({ startPs: 204_118_203_450, endPs: 204_118_205_450 }, 1000);
+    expect(ruler.baseLabel).toBe('204.118202 ms');
+    expect(tickLabel(ruler, 0)).toBe('+1.5 ns');
+  });
+  it('keeps labels apart', () => {
+    for (const span of [1e3, 7.7e5, 3.3e9, 9e15]) expect(labels(0, span).length).toBeLessThanOrEqual(11);
+  });
+  it('writes times to the nanosecond', () => {
+    expect(timeLabel(204_118_203_000, 1000)).toBe('204.118203 ms');
+    expect(timeLabel(0, 1000)).toBe('0');
+  });
+});

@@ -96,12 +96,23 @@ async function read(response: Response): Promise<unknown> {
   }
 }
 
+/** Requests under way that anybody may wait for. */
+const underWay = new Map<string, Promise<unknown>>();
+
+async function load(url: string, signal?: AbortSignal): Promise<unknown> {
+  const answer = await read(await request(url, signal));
+  remember(url, answer);
+  return answer;
+}
+
+/** A request that somebody may abort is its caller's own; the others are shared while they are under way. */
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   const known = cached<T>(url);
   if (known !== undefined) return known;
-  const answer = (await read(await request(url, signal))) as T;
-  remember(url, answer);
-  return answer;
+  if (signal) return (await load(url, signal)) as T;
+  const shared = underWay.get(url) ?? load(url).finally(() => underWay.delete(url));
+  underWay.set(url, shared);
+  return (await shared) as T;
 }
 
 /** Always asked anew: runs come and go. */
@@ -113,8 +124,8 @@ export function toolsUrl(run: string): string {
   return apiUrl('tools', { run });
 }
 
-export function fetchTools(run: string, signal?: AbortSignal): Promise<ToolsAnswer> {
-  return get<ToolsAnswer>(toolsUrl(run), signal);
+export function fetchTools(run: string): Promise<ToolsAnswer> {
+  return get<ToolsAnswer>(toolsUrl(run));
 }
 
 /** The payload of a tool; `columns` for large ones. */

@@ -61,7 +61,7 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
         {mode === 'many' && all.length > 1 && !query && (
           <div class="host">
             <label>
-              <input type="checkbox" checked={!hosts.value.length} disabled={!hosts.value.length} onChange={() => choose({ hosts: [] })} />
+              <input type="checkbox" checked={!hosts.value.length} onClick={(event) => (hosts.value.length ? choose({ hosts: [] }) : event.preventDefault())} />
               <span>All hosts</span>
             </label>
           </div>

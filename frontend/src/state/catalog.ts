@@ -25,7 +25,7 @@ export function defaultRun(answer: RunsAnswer): string {
 }
 
 export function useTools(run: string): Loaded<ToolsAnswer> {
-  return useLoaded(toolsUrl(run), run, (abort) => fetchTools(run, abort), cached<ToolsAnswer>(toolsUrl(run)));
+  return useLoaded(run && toolsUrl(run), run, () => fetchTools(run), cached<ToolsAnswer>(toolsUrl(run)));
 }
 
 /** The tools that exist, so that nothing links to one that does not. */

@@ -20,11 +20,12 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError('defect', error instanceof Error ? error.message : String(error), 'Reload the page; if it stays, please report it.', 0);
 }
 
-/** Runs `load` whenever `key` changes. `keepKey`: as long as it stays, the last answer is kept while the next one loads. */
+/** Runs `load` whenever `key` changes; an empty key waits. `keepKey`: as long as it stays, the last answer is kept while the next one loads. */
 export function useLoaded<T>(key: string, keepKey: string, load: (signal: AbortSignal) => Promise<T>, initial?: T): Loaded<T> {
   const [state, setState] = useState<{ key: string; keepKey: string; data: T | null; error: ApiError | null }>({ key: '', keepKey: '', data: null, error: null });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
+    if (!key) return;
     if (initial !== undefined) {
       setState({ key, keepKey, data: initial, error: null });
       return;
@@ -41,7 +42,7 @@ export function useLoaded<T>(key: string, keepKey: string, load: (signal: AbortS
     setState({ key: '', keepKey: '', data: null, error: null });
     setAttempt(attempt + 1);
   };
-  if (state.key === key) return { data: state.data, error: state.error, isLoading: state.data === null && state.error === null, retry };
+  if (key && state.key === key) return { data: state.data, error: state.error, isLoading: state.data === null && state.error === null, retry };
   if (initial !== undefined) return { data: initial, error: null, isLoading: false, retry };
   return { data: state.keepKey === keepKey ? state.data : null, error: null, isLoading: true, retry };
 }

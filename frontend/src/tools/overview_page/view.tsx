@@ -8,7 +8,7 @@ import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
-import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
+import { choicesOf, PLAIN_VIEW, type TableColumn, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { tableData, unknownColumns, type ToolProps } from '../tool';
 import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
@@ -17,6 +17,8 @@ import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
 const TOP_OPS_COLUMNS = ['operation', 'type', 'host_or_device', 'self_time_ps', 'self_fraction', 'flop_rate_flops_per_s'];
+/** Beside each other they say nothing new when all rows are of one side. */
+const SIDE_COLUMN = 'host_or_device';
 
 function partColumns(parts: readonly Part[]): TableColumn[] {
   return [
@@ -53,9 +55,14 @@ function Breakdown({ table }: { table: PayloadTable | undefined }): VNode | null
   );
 }
 
+function sideColumns(data: TableData): string[] {
+  const side = data.columns.find((column) => column.name === SIDE_COLUMN);
+  return side && !choicesOf(side, data.nRows) ? [SIDE_COLUMN] : [];
+}
+
 function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
-  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set(unknownColumns(data)) } : PLAIN_VIEW), [data]);
+  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set([...unknownColumns(data), ...sideColumns(data)]) } : PLAIN_VIEW), [data]);
   if (!table || !data?.nRows) return null;
   const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
     column.name === 'operation' ? (

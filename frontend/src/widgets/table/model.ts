@@ -150,6 +150,16 @@ export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | 
   return isKnown ? sum : null;
 }
 
+/** The largest value of each column of fractions. */
+export function largestFractions(data: TableData): Map<string, number> {
+  const largest = new Map<string, number>();
+  for (const column of data.columns) {
+    if (column.unit !== 'fraction') continue;
+    for (let row = 0; row < data.nRows; row++) largest.set(column.name, Math.max(largest.get(column.name) ?? 0, Number(column.cell(row) ?? 0)));
+  }
+  return largest;
+}
+
 /** The few different texts of a column, for a list to choose from; null: too many. */
 export function choicesOf(column: TableColumn, nRows: number, limit = 12): string[] | null {
   const seen = new Set<string>();
@@ -171,19 +181,4 @@ export function toCsv(columns: readonly TableColumn[], rows: ArrayLike<number>):
   const lines = [columns.map((column) => csvField(column.name)).join(',')];
   for (let i = 0; i < rows.length; i++) lines.push(columns.map((column) => csvField(column.cell(rows[i] as number))).join(','));
   return `${lines.join('\r\n')}\r\n`;
-}
-
-const CHAR_PX = 7.2;
-const SAMPLE_ROWS = 200;
-
-/** A width from the title and the first rows: fixed, so that rows scrolling by do not shake the columns. */
-export function columnWidth(column: TableColumn, nRows: number, extraPx = 0): number {
-  let chars = column.title.length + 2;
-  const isText = column.kind === 'text';
-  const limit = isText ? 46 : 18;
-  for (let row = 0; row < Math.min(nRows, SAMPLE_ROWS); row++) {
-    const text = cellText(column, column.cell(row));
-    chars = Math.max(chars, Math.min(limit, text.length));
-  }
-  return Math.round(Math.max(56, chars * CHAR_PX + 18) + extraPx);
 }

@@ -4,14 +4,14 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../base/clipboard';
 import { Header } from './header';
-import { cellExact, cellText, columnWidth, PLAIN_VIEW, rowFinder, shownColumns, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
+import { cellExact, cellText, PLAIN_VIEW, rowFinder, shownColumns, largestFractions, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
 import './style.css';
 import { Toolbar } from './toolbar';
+import { fitWidths, naturalWidths, useRoom } from './widths';
 
 const ROW_PX = 30;
 /** Up to this many rows all are drawn and the page scrolls, not the table. */
 const PLAIN_ROWS = 40;
-const SHARE_PX = 60;
 
 export interface TableProps {
   data: TableData;
@@ -60,6 +60,7 @@ function useRows(scroll: { current: HTMLDivElement | null }, count: number): { f
   return { first: items[0]?.index ?? 0, last: (items.at(-1)?.index ?? -1) + 1, total: count, reveal };
 }
 
+/** The bar's length is in proportion to the largest of the column: most shares are small. */
 function Share({ fraction, text, token }: { fraction: number; text: string; token: string }): VNode {
   return (
     <div class="share">
@@ -71,13 +72,13 @@ function Share({ fraction, text, token }: { fraction: number; text: string; toke
   );
 }
 
-function cellContent(props: TableProps, column: TableColumn, row: number, cell: Cell): ComponentChildren {
+function cellContent(props: TableProps, largest: ReadonlyMap<string, number>, column: TableColumn, row: number, cell: Cell): ComponentChildren {
   const text = cellText(column, cell);
   const own = props.render?.(column, row, text);
   if (own !== undefined) return own;
   if (column.unit !== 'fraction' || typeof cell !== 'number') return text;
   const token = typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
-  return <Share fraction={cell} text={text} token={token} />;
+  return <Share fraction={cell / (largest.get(column.name) || 1)} text={text} token={token} />;
 }
 
 function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive: boolean): string {
@@ -87,6 +88,8 @@ function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive:
 
 interface BodyProps {
   props: TableProps;
+  /** Of each column of fractions. */
+  largest: ReadonlyMap<string, number>;
   columns: readonly TableColumn[];
   rows: Int32Array;
   range: { first: number; last: number; total: number };
@@ -94,7 +97,7 @@ interface BodyProps {
   id: string;
 }
 
-function Body({ props, columns, rows, range, active, id }: BodyProps): VNode {
+function Body({ props, largest, columns, rows, range, active, id }: BodyProps): VNode {
   const lines = [];
   for (let at = range.first; at < Math.min(range.last, rows.length); at++) {
     const row = rows[at] as number;
@@ -111,7 +114,7 @@ function Body({ props, columns, rows, range, active, id }: BodyProps): VNode {
               data-tip={cell === null ? 'Unknown' : cellExact(column, cell)}
               class={cellClass(props, column, cell, isActive)}
             >
-              {cellContent(props, column, row, cell)}
+              {cellContent(props, largest, column, row, cell)}
             </td>
           );
         })}
@@ -200,19 +203,21 @@ function useView({ view: given, onView }: TableProps): [TableView, (view: TableV
 }
 
 export function Table(props: TableProps): VNode {
-  const { data, label, totals, hasToolbar = true, maxHeight = 'min(72vh, 760px)' } = props;
+  const { data, label, totals, mono, hasToolbar = true, maxHeight = 'min(72vh, 760px)' } = props;
   const [view, setView] = useView(props);
   const [hasFilters, setFilters] = useState(Object.values(view.filters).some(Boolean));
   const find = useMemo(() => rowFinder(data), [data]);
   const rows = useMemo(() => find(view), [find, view.sort, view.query, view.filters]);
   const columns = shownColumns(data, view);
-  const widths = useMemo(() => new Map(data.columns.map((column) => [column.name, columnWidth(column, data.nRows, column.unit === 'fraction' ? SHARE_PX : 0)])), [data]);
+  const largest = useMemo(() => largestFractions(data), [data]);
+  const natural = useMemo(() => naturalWidths(data, mono), [data]);
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length);
   const { active, onKey, onClick } = useActive(rows, columns, range.reveal);
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
-  const minWidth = columns.reduce((sum, column) => sum + (widths.get(column.name) ?? 0), 0);
+  const widths = fitWidths(columns, natural, useRoom(scroll), !hasToolbar);
+  const totalPx = widths.reduce((sum, width) => sum + width, 0);
   return (
     <div class="table-box">
       {hasToolbar && <Toolbar {...{ data, view, rows, label, hasFilters, onView: setView }} onFilters={() => setFilters(!hasFilters)} />}
@@ -225,17 +230,17 @@ export function Table(props: TableProps): VNode {
           aria-rowcount={rows.length + 1}
           aria-colcount={columns.length}
           aria-activedescendant={`${id}-active`}
-          style={{ minWidth: `${minWidth}px` }}
+          style={{ width: `${totalPx}px` }}
           onKeyDown={onKey}
           onClick={onClick}
         >
           <colgroup>
-            {columns.map((column) => (
-              <col key={column.name} style={{ width: `${widths.get(column.name) ?? 0}px` }} />
+            {columns.map((column, i) => (
+              <col key={column.name} style={{ width: `${widths[i] ?? 0}px` }} />
             ))}
           </colgroup>
           <Header {...{ data, columns, view, hasFilters, onView: setView }} />
-          <Body {...{ props, columns, rows, range, active, id }} />
+          <Body {...{ props, largest, columns, rows, range, active, id }} />
           {totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />}
         </table>
       </div>

@@ -1,0 +1,83 @@
+/** How wide each column is: measured from its title and first rows, then fitted to the room there is. Fixed, so that rows scrolling by do not shake. */
+import { useLayoutEffect, useState } from 'preact/hooks';
+import { cellText, type TableColumn, type TableData } from './model';
+
+const PADDING_PX = 17;
+const SAMPLE_ROWS = 200;
+const MIN_PX = 48;
+const MAX_TEXT_PX = 380;
+/** A bar beside a fraction's number. */
+const BAR_PX = 84;
+const MIN_BAR_PX = 36;
+const SORT_MARK = ' ▾';
+const CHAR_PX = 8;
+
+/** Measures text in the table's fonts; where there is no canvas, by the number of characters. */
+function measurer(): (text: string, font: string) => number {
+  const context = document.createElement('canvas').getContext?.('2d');
+  if (!context) return (text) => text.length * CHAR_PX;
+  return (text, font) => {
+    if (context.font !== font) context.font = font;
+    return context.measureText(text).width;
+  };
+}
+
+export interface Fonts {
+  title: string;
+  cell: string;
+  mono: string;
+}
+
+export function tableFonts(): Fonts {
+  const style = getComputedStyle(document.documentElement);
+  const [sans, mono] = [style.getPropertyValue('--font') || 'sans-serif', style.getPropertyValue('--mono') || 'monospace'];
+  return { title: `500 12px ${sans}`, cell: `13px ${sans}`, mono: `12px ${mono}` };
+}
+
+/** The width at which nothing (of the first rows) is cut, within reason. */
+export function naturalWidths(data: TableData, mono: readonly string[] = [], fonts: Fonts = tableFonts()): Map<string, number> {
+  const measure = measurer();
+  const width = (column: TableColumn): number => {
+    let widest = measure(column.title + SORT_MARK, fonts.title);
+    const font = mono.includes(column.name) ? fonts.mono : fonts.cell;
+    for (let row = 0; row < Math.min(data.nRows, SAMPLE_ROWS); row++) widest = Math.max(widest, measure(cellText(column, column.cell(row)), font));
+    const limited = column.kind === 'text' ? Math.min(MAX_TEXT_PX, widest) : widest;
+    return Math.ceil(Math.max(MIN_PX, limited + PADDING_PX + (column.unit === 'fraction' ? BAR_PX : 0)));
+  };
+  return new Map(data.columns.map((column) => [column.name, width(column)]));
+}
+
+/** Adds `spare` (or takes, where negative) to the widths, in proportion to what each column is good for. */
+function share(columns: readonly TableColumn[], widths: readonly number[], spare: number, weight: (column: TableColumn, i: number) => number): number[] {
+  const weights = columns.map(weight);
+  const sum = weights.reduce((total, one) => total + one, 0);
+  if (!sum) return widths.map((width) => width + Math.max(0, spare) / widths.length);
+  return widths.map((width, i) => Math.max(MIN_PX, Math.floor(width + (spare * (weights[i] as number)) / sum)));
+}
+
+/** Fits the columns into the room: spare room goes to texts; where it is short, bars give way first, then texts, if `mayShrink`. */
+export function fitWidths(columns: readonly TableColumn[], natural: ReadonlyMap<string, number>, roomPx: number, mayShrink: boolean): number[] {
+  const widths = columns.map((column) => natural.get(column.name) ?? MIN_PX);
+  const spare = roomPx - widths.reduce((sum, width) => sum + width, 0);
+  if (!roomPx || spare === 0 || (spare < 0 && !mayShrink)) return widths;
+  if (spare > 0) return share(columns, widths, spare, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
+  const nBars = columns.filter((column) => column.unit === 'fraction').length;
+  const fromBars = Math.max(spare, -nBars * (BAR_PX - MIN_BAR_PX));
+  const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
+  return share(columns, shorter, spare - fromBars, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
+}
+
+/** The room that an element has, followed as it changes; 0 until it is known. */
+export function useRoom(element: { current: HTMLElement | null }): number {
+  const [roomPx, setRoom] = useState(0);
+  useLayoutEffect(() => {
+    const box = element.current;
+    if (!box) return;
+    const read = (): void => setRoom(box.clientWidth);
+    const watch = new ResizeObserver(read);
+    watch.observe(box);
+    read();
+    return () => watch.disconnect();
+  }, []);
+  return roomPx;
+}

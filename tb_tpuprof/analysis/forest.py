@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.links import ties
+from tb_tpuprof.analysis.links import Ties, ties
 from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.stat_rows import marked
 from tb_tpuprof.analysis.tpu_grouping import credited
 from tb_tpuprof.native import flood
 from tb_tpuprof.trace.trace import Trace
@@ -65,7 +66,7 @@ class Forest:
             offered = labels[source]
             better = offered < labels[target]
             np.minimum.at(labels, target[better], offered[better])
-            frontier = np.unique(target[better])
+            frontier = self._distinct(target[better])
         return labels
 
     def has_ancestor_among(self, events: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
@@ -77,7 +78,7 @@ class Forest:
         frontier = nodes
         while len(frontier):
             _, target = self._out_edges(frontier)
-            frontier = np.unique(target[~reached[target]])
+            frontier = self._distinct(target[~reached[target]])
             reached[frontier] = True
         result = reached[nodes]
         # A cycle can lead back to where it began: look at those few one by one.
@@ -90,6 +91,10 @@ class Forest:
         known = labels[: len(self.rows)]
         by_node = np.append(np.where(known == NO_LABEL, -1, known), -1).astype(np.int32)
         return by_node[self.around]
+
+    def _distinct(self, nodes: Int64s) -> npt.NDArray[np.intp]:
+        """Distinct nodes, ascending."""
+        return marked(nodes, self.n_nodes) if len(nodes) > self.n_nodes // 64 else np.unique(nodes).astype(np.intp)
 
     def _out_edges(self, nodes: npt.NDArray[np.intp] | Int64s) -> tuple[Int64s, Int64s]:
         first, last = self.offsets[nodes], self.offsets[nodes + 1]
@@ -122,11 +127,35 @@ class Forest:
         return np.argsort(self.targets, kind="stable"), np.append(0, np.cumsum(counts)).astype(np.int64)
 
 
+def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
+    """Ties without those that can add nothing: from one event to one beside it, of which neither more is known.
+
+    (XLA on the CPU ties each operation to the mark of its end. Such a pair lies under one parent, from which both have what
+    they can have, unless the first is itself a root or tied to another.)
+    """
+    if not tie.n_hubs:
+        return tie
+    above = parents(trace)
+    heads = np.zeros(trace.n_events, np.bool_)
+    heads[roots] = True
+    heads[tie.consumer] = True
+    producer, consumer = np.zeros(tie.n_hubs, np.int64), np.zeros(tie.n_hubs, np.int64)
+    producer[tie.producer_hub], consumer[tie.consumer_hub] = tie.producer, tie.consumer
+    single = (np.bincount(tie.producer_hub, minlength=tie.n_hubs) == 1) & (np.bincount(tie.consumer_hub, minlength=tie.n_hubs) == 1)
+    beside = above[producer] == above[consumer]
+    kept = ~(single & ((beside & ~heads[producer]) | (above[consumer] == producer)))
+    number = np.cumsum(kept) - 1
+    made, used = kept[tie.producer_hub], kept[tie.consumer_hub]
+    return Ties(
+        tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum())
+    )
+
+
 def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s) -> Forest:
     """The graph of roots and tied events. `extra`: further ties from event to event (2 columns)."""
-    tie = ties(trace)
+    tie = _telling(trace, ties(trace), roots)
     producer, consumer = credited(trace, tie.producer), credited(trace, tie.consumer)
-    rows = np.unique(np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel()))).astype(np.intp)
+    rows = marked(np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel())), trace.n_events)
     entry = np.full(trace.n_events, -1, np.int32)
     entry[rows] = np.arange(len(rows), dtype=np.int32)
     above = parents(trace)

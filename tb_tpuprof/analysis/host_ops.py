@@ -49,13 +49,14 @@ def host_ops(trace: Trace) -> OpMetrics:
     op = _op_by_name(trace, names)
     rows, op_of_row = _rows_by_name(trace, op)
     for found_rows, found_op in (_rows_by_stage(trace, names), _rows_by_tf_op(trace, names), _rows_by_hlo_op(trace, names)):
-        fresh = ~np.isin(found_rows, rows)
-        rows = np.concatenate((rows, found_rows[fresh]))
-        op_of_row = np.concatenate((op_of_row, found_op[fresh]))
+        if len(found_rows):
+            order = np.argsort(np.concatenate((rows, found_rows)), kind="stable")
+            rows, op_of_row = np.concatenate((rows, found_rows))[order], np.concatenate((op_of_row, found_op))[order]
+            # An event that its own name makes an operation is not counted a second time by a stat.
+            fresh = np.append(True, rows[1:] != rows[:-1])
+            rows, op_of_row = rows[fresh], op_of_row[fresh]
     if not len(rows):
         return no_ops()
-    order = np.argsort(rows, kind="stable")
-    rows, op_of_row = rows[order], op_of_row[order]
     _parent, self_ps = nest_rows(trace, rows)
     duration = trace.events["duration_ps"][rows]
     is_eager = eager_ops(trace)[rows] & np.array(names.can_be_eager, np.bool_)[op_of_row]
@@ -95,15 +96,19 @@ def _texts(trace: Trace, key: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
     sparse = trace.event_stats.texts(key)
     if not len(sparse.owner):
         return np.empty(0, np.intp), np.empty(0, np.int64)
-    owner, first = np.unique(sparse.owner, return_index=True)
+    owner, value = sparse.owner, sparse.value
+    if not (np.diff(owner) > 0).all():
+        owner, first = np.unique(owner, return_index=True)
+        value = value[first]
     mine = _on_host(trace, owner)
-    return owner[mine].astype(np.intp), sparse.value[first][mine].astype(np.int64)
+    return owner[mine].astype(np.intp), value[mine].astype(np.int64)
 
 
 def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[np.int64]:
     """Each text's operation, -1 for none."""
-    keys = np.array(sorted(ops), np.int64)
-    return np.array([ops[key] for key in keys.tolist()], np.int64)[np.searchsorted(keys, texts)] if len(keys) else np.empty(0, np.int64)
+    table = np.full(max(ops, default=-1) + 1, -1, np.int64)
+    table[list(ops)] = list(ops.values())
+    return table[texts]
 
 
 def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
@@ -126,12 +131,12 @@ def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
     """Events that work for an operation, such as launches, and say so."""
     rows, text = _texts(trace, "tf_op")
     ops = {}
-    for value in np.unique(text).tolist():
+    for value in np.flatnonzero(np.bincount(text)).tolist():
         op = parse_op(trace.strings[value])
         if op.name and op.name != "(null)":
             ops[value] = names.add(op.name, op.type)
-    named = np.isin(text, list(ops))
-    return rows[named], _numbered(text[named], ops)
+    numbers = _numbered(text, {**dict.fromkeys(np.flatnonzero(np.bincount(text)).tolist(), -1), **ops}) if len(text) else text
+    return rows[numbers >= 0], numbers[numbers >= 0]
 
 
 def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
@@ -143,7 +148,7 @@ def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], n
     work = (trace.events["duration_ps"][rows] > 0) & ~is_end[trace.events["metadata"][rows]]
     rows, text = rows[work], text[work]
     ops = {}
-    for value in np.unique(text).tolist():
+    for value in np.flatnonzero(np.bincount(text)).tolist():
         name = trace.strings[value]
         ops[value] = names.add(name, hlo_op_type(name))
     return rows, _numbered(text, ops)

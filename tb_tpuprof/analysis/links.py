@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.stat_rows import Keys, Rows, events_named, events_with, first_ints, metadata_named, mix, values_at
+from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
 from tb_tpuprof.trace.trace import Trace
 
 _TPU_LAUNCH = 12  # context type of a program's launch on a TPU
@@ -54,9 +54,7 @@ Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Key
 
 
 def _all(trace: Trace) -> Iterator[Part]:
-    producer, made = _with_process(trace, *events_with(trace, "_pt", "_p"))
-    consumer, used = _with_process(trace, *events_with(trace, "_ct", "_c"))
-    yield producer, made, consumer, used
+    yield from _contexts(trace)
     yield _executor_to_iterators(trace)
     yield _launch_to_kernel(trace)
     yield from _tpu_launches(trace)
@@ -69,13 +67,34 @@ def _hubs(made: Keys, used: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     if width <= 8 * (len(made) + len(used)) + 1024:
         a, b, n = made - low, used - low, width
     else:
-        keys = np.unique(made)
+        keys = distinct(made)
         a, b, n = np.searchsorted(keys, made), np.searchsorted(keys, used), len(keys)
         b[(b >= n) | (keys[np.minimum(b, n - 1)] != used)] = -1
     n_a, n_b = np.bincount(a, minlength=n), np.bincount(b[b >= 0], minlength=n)
     usable = (n_a > 0) & (n_b > 0) & ~((n_a >= _CROWD) & (n_b >= _CROWD))
     number = np.where(usable, np.cumsum(usable) - 1, -1)
     return number[a], np.where(b >= 0, number[b], -1), int(usable.sum())
+
+
+def _contexts(trace: Trace) -> Iterator[Part]:
+    """Producers and consumers by context type (`_pt`, `_ct`) and id (`_p`, `_c`); one part per type."""
+    (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
+    for kind in distinct(made_type).tolist():
+        of_made, of_used = made_type == kind, used_type == kind
+        yield (
+            *_with_process(trace, producer[of_made], made[of_made]),
+            *_with_process(trace, consumer[of_used], used[of_used]),
+        )
+
+
+def _typed(trace: Trace, type_key: str, id_key: str) -> tuple[Rows, Keys, Keys]:
+    """Events that have both stats: (rows, types, ids)."""
+    owner, kind = first_ints(trace, type_key)
+    other, value = first_ints(trace, id_key)
+    if len(owner) == len(other) and np.array_equal(owner, other):
+        return owner, kind, value
+    owner, mine, theirs = np.intersect1d(owner, other, assume_unique=True, return_indices=True)
+    return owner, kind[mine], value[theirs]
 
 
 def _with_process(trace: Trace, rows: Rows, keys: Keys) -> tuple[Rows, Keys]:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.files import FileState
-from tb_tpuprof.ingest.source import FileSource
+from tb_tpuprof.ingest.source import FileSource, PackedSource
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
@@ -76,7 +76,7 @@ def load(state: FileState) -> Trace | None:
         if header["state"] != _identity(state):
             return None
         arrays = {name: _array(data, start, *facts) for name, facts in header["arrays"].items()}
-        trace = _trace(header["info"], arrays, state)
+        trace = _trace(header["info"], arrays, PackedSource(state) if header["is_packed"] else FileSource(state))
         with contextlib.suppress(OSError):
             os.utime(path)
         return trace
@@ -102,7 +102,8 @@ def save(state: FileState, trace: Trace) -> bool:
         placed[name] = (values.dtype.str, offset, len(values))
         offset += -(-values.nbytes // _ALIGN) * _ALIGN
     info = {**trace.info.__dict__}
-    header = json.dumps({"state": _identity(state), "info": info, "arrays": placed}).encode()
+    is_packed = isinstance(trace.source, PackedSource)
+    header = json.dumps({"state": _identity(state), "is_packed": is_packed, "info": info, "arrays": placed}).encode()
     header += b" " * (-(len(header) + 16) % _ALIGN)
     path = _path(state)
     try:
@@ -170,11 +171,11 @@ def _arrays(trace: Trace) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def _trace(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], state: FileState) -> Trace:
+def _trace(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], source: FileSource) -> Trace:
     strings = Strings(arrays["strings.blob"], arrays["strings.offsets"])
     parts: dict[str, Any] = {}
     for name, spec in _TABLES.items():
         table = Table(spec, {column.name: arrays[f"{name}.{column.name}"] for column in spec})
         parts[name] = StatTable(table, strings) if name in _STAT_TABLES else table
     facts = {key: tuple(value) if isinstance(value, list) else value for key, value in info.items()}
-    return Trace(TraceInfo(**facts), strings, source=FileSource(state), **parts)
+    return Trace(TraceInfo(**facts), strings, source=source, **parts)

@@ -59,21 +59,21 @@ def file_state(path: str) -> FileState:
         return FileState(path, facts.st_size, facts.st_mtime_ns)
 
 
-def read_file(path: str) -> npt.NDArray[np.uint8]:
-    """The whole file, unpacked if its bytes are gzip's. Raises StorageError or TraceFormatError."""
+def read_file(path: str) -> tuple[npt.NDArray[np.uint8], bool]:
+    """(the whole file, whether it was gzipped and had to be unpacked). Raises StorageError or TraceFormatError."""
     with storage_errors(path):
         if is_url(path):
             fs, inner = filesystem(path)
             data = np.frombuffer(fs.cat_file(inner), np.uint8)
         else:
             data = np.fromfile(path, np.uint8)
-    return _unpack(path, data) if data[:2].tobytes() == b"\x1f\x8b" else data
+    is_packed = data[:2].tobytes() == b"\x1f\x8b"
+    return (_unpack(path, data) if is_packed else data), is_packed
 
 
 def read_range(state: FileState, position: int, size: int) -> bytes:
     """Part of a plain file that must still be as it was. Raises StorageError where it is gone or has changed."""
-    if file_state(state.path) != state:
-        raise StorageError(f"{state.path} has changed since it was opened.", "Reload the page.")
+    _check_unchanged(state)
     with storage_errors(state.path):
         if is_url(state.path):
             fs, inner = filesystem(state.path)
@@ -83,14 +83,24 @@ def read_range(state: FileState, position: int, size: int) -> bytes:
             return file.read(size)
 
 
-def is_packed(path: str) -> bool:
-    """Whether the file begins as gzip does."""
-    with storage_errors(path):
-        if is_url(path):
-            fs, inner = filesystem(path)
-            return bytes(fs.cat_file(inner, start=0, end=2)) == b"\x1f\x8b"
-        with open(path, "rb") as file:
-            return file.read(2) == b"\x1f\x8b"
+def read_packed_range(state: FileState, position: int, size: int) -> bytes:
+    """Part of what a gzipped file unpacks to. Raises StorageError where the file is gone or has changed."""
+    _check_unchanged(state)
+    with storage_errors(state.path), _open(state.path) as file, gzip.GzipFile(fileobj=file) as stream:
+        stream.seek(position)
+        return stream.read(size)
+
+
+def _check_unchanged(state: FileState) -> None:
+    if file_state(state.path) != state:
+        raise StorageError(f"{state.path} has changed since it was opened.", "Reload the page.")
+
+
+def _open(path: str) -> Any:
+    if is_url(path):
+        fs, inner = filesystem(path)
+        return fs.open(inner, "rb")
+    return open(path, "rb")
 
 
 @contextlib.contextmanager

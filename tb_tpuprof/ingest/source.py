@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.files import FileState, read_range
+from tb_tpuprof.ingest.files import FileState, read_packed_range, read_range
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace
 
@@ -44,6 +44,14 @@ class FileSource:
         if size > _MAX_EVENT_BYTES:
             raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
         return head[at : at + size] if at + size <= len(head) else self.read(position + at, size)
+
+
+class PackedSource(FileSource):
+    """Reads from a gzipped file, which has to be unpacked up to the place: slow, but nothing more is kept than is asked for."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        return read_packed_range(self.state, position, size)
 
 
 def stat_names(trace: Trace, plane: int) -> dict[int, str]:

@@ -42,9 +42,9 @@ class Spans:
     n: int = 0
 
     def add(self, starts: Ints, sizes: Ints) -> int:
-        """Append strings; returns the number of the first. Absent ones (size -1) are empty."""
+        """Append strings; returns the number of the first. Absent ones (size -1), and numbers in their place (size 0), are empty."""
         first = self.n
-        self.starts.append(np.where(sizes < 0, 0, starts))
+        self.starts.append(np.where(sizes > 0, starts, 0))
         self.sizes.append(np.maximum(sizes, 0))
         self.n += len(starts)
         return first
@@ -120,11 +120,12 @@ def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     top, bad = fields(data, 0, len(data))
+    is_known = (top[:, 0] >= PLANE) & (top[:, 0] <= HOSTNAME) & (top[:, 1] == 2)
+    if not is_known.any():
+        raise TraceFormatError(path, max(bad, 0), "is not an XSpace profile")
     if bad >= 0:
-        raise TraceFormatError(path, bad, "is cut off or damaged" if len(top) else "is not an XSpace profile")
-    if not ((top[:, 0] >= PLANE) & (top[:, 0] <= HOSTNAME) & (top[:, 1] == 2)).any():
-        raise TraceFormatError(path, 0, "is not an XSpace profile")
-    return top[top[:, 1] == 2]  # type: ignore[no-any-return]
+        raise TraceFormatError(path, bad, "is cut off or damaged")
+    return top[is_known]  # type: ignore[no-any-return]
 
 
 def _info(data: npt.NDArray[np.uint8], top: Ints, path: str, host: str) -> TraceInfo:

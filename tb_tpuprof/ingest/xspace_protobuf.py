@@ -1,0 +1,211 @@
+"""XSpace bytes → Trace through the protobuf runtime and plain Python: the fallback where no extension is built, and the oracle in tests.
+
+Reads the same as `xspace.py` in the plainest way, with an object per event: right rather than fast. A damaged part fails the
+whole file here, since the runtime parses all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import table_from_rows
+from tb_tpuprof.trace.trace import Trace, TraceInfo
+
+LIMIT = 2**61
+UNNAMED_ID = -(2**63)
+UNKNOWN_EVENT = b"(unknown event)"
+_KINDS = {
+    "double_value": schema.DOUBLE, "uint64_value": schema.UINT, "int64_value": schema.INT,
+    "str_value": schema.TEXT, "bytes_value": schema.BYTES, "ref_value": 7,
+}  # fmt: skip
+Value = str | int | float
+
+
+@dataclass
+class _Rows:
+    """Rows of each table, as they are gathered."""
+
+    strings: dict[bytes, int] = field(default_factory=dict)
+    planes: list[Any] = field(default_factory=list)
+    lines: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
+    events: dict[tuple[int, int], list[Any]] = field(default_factory=lambda: defaultdict(list))
+    metadata: list[Any] = field(default_factory=list)
+    aggregates: list[Any] = field(default_factory=list)
+    stat_names: list[Any] = field(default_factory=list)
+    metadata_stats: list[Any] = field(default_factory=list)
+    plane_stats: list[Any] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
+    blobs: list[bytes] = field(default_factory=list)
+    n_left_out: int = 0
+
+    def string(self, text: bytes) -> int:
+        return self.strings.setdefault(text, len(self.strings))
+
+
+class MessageSource:
+    """The parsed messages, kept: an event's position is its number in `messages` plus one, a blob's its number in `blobs`."""
+
+    def __init__(self, messages: list[Any], blobs: list[bytes], names: list[dict[int, bytes]]) -> None:
+        self.messages = messages
+        self.blobs = blobs
+        self.names = names
+
+    def read(self, position: int, size: int) -> bytes:
+        """The blob, up to its size."""
+        return self.blobs[position][:size]
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All stats of an event."""
+        position = int(trace.events["position"][event])
+        if not position:
+            return []
+        plane, message = self.messages[position - 1]
+        return [found for stat in message.stats for found in self._stat(stat, self.names[plane])]
+
+    def _stat(self, stat: Any, names: dict[int, bytes]) -> list[tuple[str, Value]]:
+        which = stat.WhichOneof("value")
+        if which is None:
+            return []
+        name = names.get(stat.metadata_id, f"(stat {stat.metadata_id})".encode()).decode("utf-8", "replace")
+        value = getattr(stat, which)
+        if which == "ref_value":
+            value = names.get(value, f"(text {value})".encode())
+        if which == "bytes_value":
+            return [(name, f"({len(value)} bytes)")]
+        return [(name, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)]
+
+
+def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
+    """Decode a whole XSpace. Raises TraceFormatError where the bytes are not one."""
+    if not len(data):
+        raise TraceFormatError(path, -1, "is empty")
+    space = xspace_class()()
+    try:
+        space.ParseFromString(data.tobytes())
+    except DecodeError:
+        raise TraceFormatError(path, -1, "is cut off, damaged or not an XSpace profile") from None
+    if not (space.planes or space.errors or space.warnings or space.hostnames):
+        raise TraceFormatError(path, 0, "is not an XSpace profile")
+    rows = _Rows()
+    starts = [line.timestamp_ns for plane in space.planes for line in plane.lines if line.events]
+    start_ns = min(starts, default=0)
+    names = [_plane(rows, number, plane, start_ns) for number, plane in enumerate(space.planes)]
+    return _trace(rows, space, names, TraceInfo(host, path, len(data), start_ns))
+
+
+def _plane(rows: _Rows, number: int, plane: Any, start_ns: int) -> dict[int, bytes]:
+    rows.planes.append((plane.id, rows.string(plane.name)))
+    names = {entry.key: entry.value.name for entry in plane.stat_metadata}
+    rows.stat_names += [(number, entry.key, rows.string(entry.value.name)) for entry in plane.stat_metadata]
+    metadata_rows = {}
+    for entry in plane.event_metadata:
+        display = rows.string(entry.value.display_name) if entry.value.display_name else -1
+        metadata_rows[entry.key] = len(rows.metadata)
+        rows.metadata_stats += _stats(rows, len(rows.metadata), entry.value.stats, names, None)
+        rows.metadata.append((number, entry.key, rows.string(entry.value.name), display))
+    unknown = len(rows.metadata)
+    rows.metadata.append((number, UNNAMED_ID, rows.string(UNKNOWN_EVENT), -1))
+    rows.plane_stats += _stats(rows, number, plane.stats, names, None)
+    for line in plane.lines:
+        _line(rows, number, line, start_ns, lambda key: metadata_rows.get(key, unknown))
+    return names
+
+
+def _line(rows: _Rows, plane: int, line: Any, start_ns: int, metadata_row: Any) -> None:
+    key = (plane, line.id)
+    rows.lines.setdefault(key, [plane, line.id, line.display_id, rows.string(line.display_name or line.name)])
+    line_start = _clamped((line.timestamp_ns - start_ns) * 1000)
+    number = list(rows.lines).index(key)
+    for event in line.events:
+        if not event.ByteSize():
+            rows.n_left_out += 1
+            continue
+        row = metadata_row(event.metadata_id)
+        duration = min(max(event.duration_ps, 0), LIMIT)
+        if event.WhichOneof("data") == "num_occurrences":
+            rows.aggregates.append((number, row, min(max(event.num_occurrences, 0), LIMIT), duration))
+            continue
+        position = 0
+        if event.stats:
+            rows.messages.append((plane, event))
+            position = len(rows.messages)
+        rows.events[key].append((_clamped(_clamped(event.offset_ps) + line_start), duration, row, position, event, plane))
+
+
+def _clamped(value: int) -> int:
+    return min(max(value, -LIMIT), LIMIT)
+
+
+def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted: set[bytes] | None) -> list[tuple[int, ...]]:
+    found = []
+    for stat in stats:
+        which = stat.WhichOneof("value")
+        name = names.get(stat.metadata_id)
+        if which is None or name is None or (wanted is not None and name not in wanted):
+            continue
+        kind, value, size = _KINDS[which], getattr(stat, which), 0
+        if kind == 7:
+            if value not in names:
+                continue
+            kind, value = schema.TEXT, names[value]
+        if kind == schema.BYTES:
+            size = len(value)
+            rows.blobs.append(value)
+            value = len(rows.blobs) - 1
+        elif kind == schema.TEXT:
+            value = rows.string(value)
+        elif kind == schema.DOUBLE:
+            value = int(np.float64(value).view(np.int64))
+        elif value >= 2**63:
+            value -= 2**64
+        found.append((owner, rows.string(name), kind, value, size))
+    return found
+
+
+def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
+    wanted = {name.encode() for name in schema.HOT_STATS}
+    lines, events, stats = [], [], []
+    for key, line in rows.lines.items():
+        ordered = sorted(rows.events[key], key=lambda event: (event[0], -event[1]))
+        lines.append((*line, len(events), len(ordered)))
+        for *columns, message, plane in ordered:
+            stats += _stats(rows, len(events), message.stats, names[plane], wanted)
+            events.append(columns)
+    shift_ns = min((event[0] for event in events), default=0) // 1000
+    events = [(start - shift_ns * 1000, *rest) for start, *rest in events]
+
+    def texts(values: Any) -> tuple[str, ...]:
+        return tuple(value[:10_000].decode("utf-8", "replace") for value in values[:1000])
+
+    facts = {
+        "start_ns": info.start_ns + shift_ns,
+        "hostnames": texts(space.hostnames),
+        "errors": texts(space.errors),
+        "warnings": texts(space.warnings),
+        "n_damaged": rows.n_left_out,
+    }
+    strings = Strings.of(rows.strings)
+    tables = {
+        "planes": table_from_rows(schema.PLANES, rows.planes),
+        "lines": table_from_rows(schema.LINES, lines),
+        "events": table_from_rows(schema.EVENTS, events),
+        "metadata": table_from_rows(schema.METADATA, rows.metadata),
+        "aggregates": table_from_rows(schema.AGGREGATES, rows.aggregates),
+        "stat_names": table_from_rows(schema.STAT_NAMES, rows.stat_names),
+        "event_stats": StatTable(table_from_rows(schema.STATS, stats), strings),
+        "metadata_stats": StatTable(table_from_rows(schema.STATS, rows.metadata_stats), strings),
+        "plane_stats": StatTable(table_from_rows(schema.STATS, rows.plane_stats), strings),
+    }
+    source = MessageSource(rows.messages, rows.blobs, names)
+    return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)  # type: ignore[arg-type]

@@ -1,0 +1,57 @@
+"""The native decoder against the protobuf runtime: equal on random XSpaces and on every trace of the corpus."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.native import IS_COMPILED
+from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is only one decoder to look at")
+
+
+def traces() -> list[Path]:
+    """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one."""
+    corpus = os.environ.get("TPUPROF_CORPUS", "")
+    folders = [ROOT / "demo_logs", *([Path(corpus)] if corpus else [])]
+    return [path for folder in folders for path in sorted(folder.glob("**/*.xplane.pb"))]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(xspaces())
+def test_decoders_agree_on_random_xspaces(data: bytes) -> None:
+    if not data:
+        return
+    assert content(native(data)) == content(plain(data))
+
+
+@pytest.mark.parametrize("path", traces(), ids=lambda path: "/".join(path.parts[-2:]))
+def test_decoders_agree_on_real_traces(path: Path) -> None:
+    data = path.read_bytes()
+    try:
+        expected = content(plain(data))
+    except TraceFormatError:
+        with pytest.raises(TraceFormatError):
+            native(data)
+        return
+    assert content(native(data)) == expected
+
+
+def test_a_known_xspace_decodes_to_what_was_written() -> None:
+    trace = native(small_xspace())
+    assert trace.plane_names == ["/host:CPU"]
+    assert trace.line_names == ["thread 0", "thread 1"]
+    assert trace.n_events == 80
+    assert trace.info.start_ns == 1000
+    assert trace.events["start_ps"][:4].tolist() == [0, 100, 1000, 1100]
+    assert trace.events["duration_ps"][:2].tolist() == [900, 500]
+    assert trace.event_stats.ints("step_num").value[:3].tolist() == [0, 1, 2]
+    assert not trace.event_stats.has("note")
+    assert trace.source.event_stats(trace, 2) == [("_r", 1), ("step_num", 1), ("note", "text 1")]
+    assert trace.source.event_stats(trace, 3) == []

@@ -1,0 +1,158 @@
+"""Finding runs, reading files from disk and from fsspec, and the column cache."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
+from tb_tpuprof.ingest import cache, open_trace
+from tb_tpuprof.ingest.files import file_state
+from tb_tpuprof.ingest.runs import find_run, find_runs, has_runs, host_file, open_run
+from tb_tpuprof.native import IS_COMPILED
+from tests.ingest.xspaces import content, small_xspace
+
+
+def make_run(logdir: Path, name: str, *files: str, data: bytes = b"") -> Path:
+    """A run's folder with files of that content."""
+    above, _, session = name.rpartition("/")
+    folder = logdir / above / "plugins" / "profile" / session
+    folder.mkdir(parents=True)
+    for file in files:
+        (folder / file).write_bytes(data or small_xspace())
+    return folder
+
+
+def test_runs_are_found_in_nested_logdirs_newest_first(tmp_path: Path) -> None:
+    make_run(tmp_path, "2024_01_02_03_04_05", "h.xplane.pb")
+    make_run(tmp_path, "a/b/train/2025_01_02_03_04_05", "h.xplane.pb", "h2.xplane.pb.gz", "notes.txt")
+    runs = find_runs(str(tmp_path))
+    assert [run.name for run in runs] == ["a/b/train/2025_01_02_03_04_05", "2024_01_02_03_04_05"]
+    assert [file.host for file in runs[0].files] == ["h", "h2"]
+    assert runs[0].captured_at == "2025-01-02T03:04:05"
+    assert all(run.state == "ok" for run in runs)
+    assert has_runs(str(tmp_path))
+
+
+def test_legacy_and_empty_runs_are_listed_with_a_message(tmp_path: Path) -> None:
+    make_run(tmp_path, "old", "local.trace", "h.overview_page.json")
+    make_run(tmp_path, "nothing", "x.SSTABLE")
+    found = {run.name: run for run in find_runs(str(tmp_path))}
+    assert found["old"].state == "legacy"
+    assert "older profiler" in found["old"].message
+    assert found["nothing"].state == "empty"
+    assert found["nothing"].message
+
+
+def test_a_host_without_a_name_and_natural_order(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, "r", ".xplane.pb", "w-10.xplane.pb", "w-9.xplane.pb")
+    assert [file.host for file in open_run(str(folder)).files] == ["(no name)", "w-9", "w-10"]
+
+
+@pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a/../b", "", "a//b", "a\0b", "a\\b", "."])
+def test_a_runs_name_cannot_lead_out_of_the_logdir(tmp_path: Path, name: str) -> None:
+    make_run(tmp_path, "a/r", "h.xplane.pb")
+    with pytest.raises(RunNotFound):
+        find_run(str(tmp_path), name)
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    make_run(tmp_path, "x/r", "h.xplane.pb")
+    (tmp_path / "x" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    assert len(find_runs(str(tmp_path))) == 1
+
+
+def test_a_logdir_that_is_not_there_has_no_runs(tmp_path: Path) -> None:
+    assert find_runs(str(tmp_path / "none")) == []
+    assert not has_runs(str(tmp_path / "none"))
+    with pytest.raises(StorageError):
+        open_run(str(tmp_path / "none"))
+
+
+def test_an_unknown_host_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    run = open_run(str(make_run(tmp_path, "r", "h.xplane.pb")))
+    with pytest.raises(HostNotFound) as caught:
+        host_file(run, "other")
+    assert "h" in caught.value.remedy
+
+
+def test_a_thousand_runs_are_listed_quickly(tmp_path: Path) -> None:
+    for i in range(1000):
+        make_run(tmp_path, f"group{i % 10}/run_{i}", "h.xplane.pb", data=b"x")
+    started = time.perf_counter()
+    assert len(find_runs(str(tmp_path))) == 1000
+    assert time.perf_counter() - started < 2
+
+
+def test_gzip_and_urls_read_as_the_plain_file_does(tmp_path: Path) -> None:
+    plain = tmp_path / "h.xplane.pb"
+    plain.write_bytes(small_xspace())
+    packed = tmp_path / "h.xplane.pb.gz"
+    packed.write_bytes(gzip.compress(small_xspace()))
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/logs/plugins/profile/r/h.xplane.pb", small_xspace())
+    expected = {k: v for k, v in content(open_trace(str(plain))).items() if k != "info"}
+    for path in (str(packed), "memory://logs/plugins/profile/r/h.xplane.pb"):
+        assert {k: v for k, v in content(open_trace(path)).items() if k != "info"} == expected
+
+
+def test_runs_are_found_behind_a_url() -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/deep/train/plugins/profile/2025_01_02_03_04_05/h.xplane.pb", small_xspace())
+    run = find_run("memory://deep", "train/2025_01_02_03_04_05")
+    assert [file.host for file in run.files] == ["h"]
+    assert [found.name for found in find_runs("memory://deep")] == [run.name]
+    assert open_run(run.path).files[0].host == "h"
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="only natively decoded traces are cached")
+def test_the_cache_gives_back_the_same_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(small_xspace())
+    state = file_state(str(path))
+    trace = open_trace(str(path))
+    assert cache.load(state) is None
+    assert cache.save(state, trace)
+    loaded = cache.load(state)
+    assert loaded is not None
+    assert content(loaded) == content(trace)
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="only natively decoded traces are cached")
+def test_a_damaged_or_stale_cache_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(small_xspace())
+    state = file_state(str(path))
+    cache.save(state, open_trace(str(path)))
+    (file,) = (tmp_path / "cache" / "columns").iterdir()
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:40], whole[: len(whole) // 2], b"X" * len(whole)):
+        file.write_bytes(damaged)
+        assert cache.load(state) is None
+    file.write_bytes(whole)
+    os.utime(path, ns=(1, 1))
+    assert cache.load(file_state(str(path))) is None
+
+
+def test_the_cache_is_kept_within_its_limit(tmp_path: Path) -> None:
+    for i in range(5):
+        (tmp_path / f"{i}.tpc").write_bytes(bytes(100))
+        os.utime(tmp_path / f"{i}.tpc", (1000 + i, 1000 + i))
+    cache.trim(tmp_path, 250)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["3.tpc", "4.tpc"]
+
+
+def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(blocked))
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(small_xspace())
+    assert not cache.save(file_state(str(path)), open_trace(str(path)))

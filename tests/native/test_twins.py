@@ -1,0 +1,92 @@
+"""Each compiled loop against its plain twin, on random lines of events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_timeline
+
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(start, duration, line offsets) of a few lines, each sorted by (start, -duration)."""
+    starts, durations, counts = [], [], []
+    for _ in range(draw(st.integers(1, 3))):
+        events = sorted(draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)), key=lambda e: (e[0], -e[1]))
+        starts += [start for start, _ in events]
+        durations += [duration for _, duration in events]
+        counts.append(len(events))
+    return np.array(starts, np.int64), np.array(durations, np.int64), np.cumsum([0, *counts]).astype(np.int64)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal arrays, or tuples of them."""
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    return bool(np.array_equal(left, right))
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import intervals
+
+    start, duration, offsets = events
+    n = len(start)
+    take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
+    assert same(intervals.nest(start, start + duration, offsets), plain_intervals.nest(start, start + duration, offsets))
+    assert same(intervals.nest(start, start + duration, offsets, take), plain_intervals.nest(start, start + duration, offsets, take))
+    parent, _ = plain_intervals.nest(start, start + duration, offsets)
+    entry = np.array(data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), np.int32)
+    assert same(intervals.flood(parent, entry), plain_intervals.flood(parent, entry))
+    lanes = intervals.lanes(start, duration, offsets)
+    assert same(lanes, plain_intervals.lanes(start, duration, offsets))
+    assert same(intervals.rows_by_depth(lanes[0], offsets, lanes[1]), plain_intervals.rows_by_depth(lanes[0], offsets, lanes[1]))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 20), st.integers(0, 4)), max_size=30))
+def test_charge(rows: list[tuple[int, int, int, int]]) -> None:
+    from tb_tpuprof.native import intervals
+
+    step, start, duration, klass = (np.array(column, np.int64) for column in (zip(*sorted(rows), strict=True) if rows else [()] * 4))
+    arguments = (start, start + duration, klass.astype(np.uint8), step.astype(np.int32), 3, 5)
+    charged = intervals.charge(*arguments)
+    assert same(charged, plain_intervals.charge(*arguments))
+    for number in range(3):
+        mine = step == number
+        covered = {t for a, b in zip(start[mine].tolist(), (start + duration)[mine].tolist(), strict=True) for t in range(a, b)}
+        assert charged[number].sum() == len(covered)
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.integers(-5, 80), st.integers(1, 80), st.integers(1, 20))
+def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int) -> None:
+    from tb_tpuprof.native import timeline
+
+    start, duration, offsets = events
+    depth, n_depths = plain_intervals.lanes(start, duration, offsets)
+    index = plain_intervals.rows_by_depth(depth, offsets, n_depths)
+    rows = np.arange(len(index[1]) - 1, dtype=np.int32)
+    found = timeline.Rows(start, duration, *index).boxes(rows, begin, begin + length, pixel)
+    assert same(found, plain_timeline.Rows(start, duration, *index).boxes(rows, begin, begin + length, pixel))
+    seen = (start < begin + length) & (start + np.maximum(duration, 1) > begin)
+    assert found["n_merged"].sum() == seen.sum()
+    exact = found[found["n_merged"] == 1]
+    assert same(exact["duration"], duration[exact["event"]])
+
+
+def test_charge_refuses_what_is_out_of_range() -> None:
+    from tb_tpuprof.native import intervals
+
+    one = np.array([1], np.int64)
+    for module in (intervals, plain_intervals):
+        with pytest.raises(ValueError, match="out of range"):
+            module.charge(one, one + 1, np.array([9], np.uint8), np.array([0], np.int32), 1, 5)

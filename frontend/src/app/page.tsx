@@ -124,11 +124,12 @@ function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
   const view = info && views[info.name];
+  if (info && !info.available) return <Unavailable info={info} />;
   if (!info || !view) return <ToolGone tools={tools.tools.filter((candidate) => views[candidate.name])} />;
   const known = new Set(tools.hosts.map(({ host }) => host));
   const missing = hosts.value.filter((host) => !known.has(host));
   if (missing.length) return <HostsGone missing={missing} tools={tools} />;
-  return info.available ? <ToolBody info={info} view={view} /> : <Unavailable info={info} />;
+  return <ToolBody info={info} view={view} />;
 }
 
 export function Page({ answer, views, onHelp }: PageProps): VNode {

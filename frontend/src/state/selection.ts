@@ -58,6 +58,8 @@ export function setToolParams(change: Readonly<Record<string, string | undefined
 /** The URL of a choice, to be copied or opened in another window. */
 export function linkTo(change: Partial<Selection> = {}): string {
   const url = new URL(hostWindow().location.href);
+  // A hand-written query has been read into the hash.
+  for (const name of ['run', 'tool', 'hosts']) url.searchParams.delete(name);
   url.hash = formatHash({ ...chosen.value, ...change }, plugin, currentUrl().others);
   return url.href;
 }

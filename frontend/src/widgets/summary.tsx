@@ -77,8 +77,10 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
 
 export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
   if (!tiles.length) return null;
+  // Five or six in a narrow window stand in two rows of three.
+  const perRow = { '--per-row': tiles.length, '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length };
   return (
-    <dl class="tiles" aria-label="Key numbers">
+    <dl class="tiles" aria-label="Key numbers" style={perRow}>
       {tiles.map((tile) => (
         <Tile key={tile.title} {...tile} />
       ))}

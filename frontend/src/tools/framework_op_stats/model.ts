@@ -23,7 +23,7 @@ const DONUTS = ['device_by_type', 'device_by_op', 'host_by_type', 'host_by_op'];
 /** Slices that are no operation have the colour of idle time. */
 const GREY = /^(idle|others?)$/i;
 /** Columns that few need at first sight. */
-const HIDDEN_AT_FIRST = ['host_cumulative_fraction', 'device_cumulative_fraction', 'avg_time_ps', 'operational_intensity_flops_per_byte', 'eager'];
+const HIDDEN_AT_FIRST = ['host_cumulative_fraction', 'device_cumulative_fraction', 'avg_time_ps', 'avg_self_time_ps', 'rank', 'operational_intensity_flops_per_byte', 'eager'];
 
 function slicesOf(table: Table): Slice[] {
   let nColours = 0;

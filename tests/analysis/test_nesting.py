@@ -1,0 +1,78 @@
+import numpy as np
+
+from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents, regions
+from tb_tpuprof.native import flood, nest
+from tb_tpuprof.native import plain_intervals as plain
+from tests.builders import PS, drawing
+
+
+def test_parent_is_the_innermost_event_around() -> None:
+    trace = drawing("""
+        main   [a                 ][g ]
+        main     [b      ][d   ]
+        main       [c ]
+        other  [e                 ]
+        """)
+    names = [trace.strings[i] for i in trace.metadata["name"][trace.events["metadata"]].tolist()]
+    above = parents(trace).tolist()
+    assert {name: names[i] if i >= 0 else "" for name, i in zip(names, above, strict=True)} == {
+        "a": "", "b": "a", "c": "b", "d": "a", "g": "", "e": "",
+    }  # fmt: skip
+
+
+def test_asynchronous_events_do_not_nest() -> None:
+    trace = drawing(
+        """
+        main   [later            ]
+        main     [work   ]
+        """,
+        {"later": {"_a": 1}},
+    )
+    assert parents(trace).tolist() == [-1, -1]
+
+
+def test_a_region_lasts_from_its_start_mark_to_its_stop_mark() -> None:
+    trace = drawing("""
+        pool  [ThreadpoolListener::StartRegion]                              [ThreadpoolListener::StopRegion]
+        pool                                       [work ]
+        """)
+    assert regions(trace).event.tolist() == [0]
+    assert parents(trace).tolist() == [-1, 0, -1]
+    assert event_ends(trace)[0] == trace.events["start_ps"][2]
+    assert event_ends(trace, np.array([0, 1]))[0] == trace.events["start_ps"][2]
+
+
+def test_marks_of_different_lines_make_no_region() -> None:
+    trace = drawing("""
+        one  [ThreadpoolListener::StartRegion]
+        two                                     [ThreadpoolListener::StopRegion]
+        """)
+    assert not len(regions(trace).event)
+
+
+def test_self_times_of_a_line_sum_up_to_its_busy_time() -> None:
+    trace = drawing("""
+        main   [a                 ]   [g ]
+        main     [b      ][d   ]
+        main       [c ]
+        """)
+    _, self_ps = nest_rows(trace, np.arange(trace.n_events))
+    assert self_ps.sum() == (20 + 4) * PS
+
+
+def test_compiled_and_plain_nesting_agree_on_random_lines() -> None:
+    random = np.random.default_rng(7)
+    for _ in range(20):
+        n = int(random.integers(0, 200))
+        start = np.sort(random.integers(0, 100, n)).astype(np.int64)
+        end = start + random.integers(0, 40, n)
+        offsets = np.sort(np.concatenate(([0, n], random.integers(0, n + 1, 3)))).astype(np.int64)
+        order = np.concatenate([a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in zip(offsets, offsets[1:], strict=False)]).astype(int)
+        start, end = start[order], end[order]
+        take = random.integers(0, 2, n).astype(np.uint8)
+        for arguments in ((start, end, offsets), (start, end, offsets, take)):
+            compiled, twin = nest(*arguments), plain.nest(*arguments)
+            assert np.array_equal(compiled[0], twin[0])
+            assert np.array_equal(compiled[1], twin[1])
+        entry = np.where(random.random(n) < 0.2, random.integers(0, 9, n), -1).astype(np.int32)
+        assert np.array_equal(flood(compiled[0], entry), plain.flood(twin[0], entry))

@@ -88,7 +88,7 @@ def _moved_stats(stats: Table, order: npt.NDArray[np.intp], n_before: int) -> Ta
     new_row = np.full(n_before, -1, np.int32)
     new_row[order] = np.arange(len(order), dtype=np.int32)
     owner = new_row[stats["owner"]]
-    by_owner = np.argsort(owner, kind="stable")
-    by_owner = by_owner[owner[by_owner] >= 0]
-    columns = {name: values[by_owner] for name, values in stats.columns.items()}
-    return Table(schema.STATS, {**columns, "owner": owner[by_owner]})
+    rows = np.lexsort((owner, stats["key"]))
+    rows = rows[owner[rows] >= 0]
+    columns = {name: values[rows] for name, values in stats.columns.items()}
+    return Table(schema.STATS, {**columns, "owner": owner[rows]})

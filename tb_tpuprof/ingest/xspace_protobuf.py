@@ -196,16 +196,16 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         "n_damaged": rows.n_left_out,
     }
     strings = Strings.of(rows.strings)
-    tables = {
+    tables: dict[str, Any] = {
         "planes": table_from_rows(schema.PLANES, rows.planes),
         "lines": table_from_rows(schema.LINES, lines),
         "events": table_from_rows(schema.EVENTS, events),
         "metadata": table_from_rows(schema.METADATA, rows.metadata),
         "aggregates": table_from_rows(schema.AGGREGATES, rows.aggregates),
         "stat_names": table_from_rows(schema.STAT_NAMES, rows.stat_names),
-        "event_stats": StatTable(table_from_rows(schema.STATS, stats), strings),
-        "metadata_stats": StatTable(table_from_rows(schema.STATS, rows.metadata_stats), strings),
-        "plane_stats": StatTable(table_from_rows(schema.STATS, rows.plane_stats), strings),
     }
+    for name, found in (("event_stats", stats), ("metadata_stats", rows.metadata_stats), ("plane_stats", rows.plane_stats)):
+        by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
+        tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blobs, names)
     return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)  # type: ignore[arg-type]

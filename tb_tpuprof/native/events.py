@@ -92,6 +92,7 @@ class Decoder:
     chunks: cython.pointer(cython.pointer(StatRow))
     n_chunks: int64_t
     n_stats: int64_t
+    has_texts: cython.bint
 
     def __cinit__(self, data, columns):
         self.data = data
@@ -105,6 +106,7 @@ class Decoder:
         self.n_left_out = 0
         self.n_aggregates = 0
         self.n_stats = 0
+        self.has_texts = False
         self.n_chunks = 0
         self.chunks = cython.NULL
 
@@ -232,6 +234,8 @@ class Decoder:
                 return -1
             if field.number == 1 and field.wire == 0:
                 id_ = field.value
+                if row.kind == 0 and self.stats_by_id.find(id_) < 0:
+                    return 0
             elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
                 row.kind = cython.cast(int32_t, field.number)
                 row.value = field.value
@@ -249,6 +253,7 @@ class Decoder:
             return 0
         if row.kind == 7:
             row.value = self.names_by_id.find(row.value)
+        self.has_texts |= row.kind == 5
         row.owner = owner
         return self.append(row)
 
@@ -320,44 +325,43 @@ class Decoder:
     def text_spans(self):
         """Positions and sizes (int64) of the texts that stand within the stats gathered so far."""
         n: int64_t = 0
+        at: int64_t = 0
         i: int64_t
         row: cython.pointer(StatRow)
         with cython.nogil:
-            for i in range(self.n_stats):
+            for i in range(self.n_stats if self.has_texts else 0):
                 if self.chunks[i // CHUNK][i % CHUNK].kind == 5:
                     n += 1
         starts = np.empty(n, np.int64)
         sizes = np.empty(n, np.int64)
         start: int64_t[::1] = starts
         size: int64_t[::1] = sizes
-        n = 0
         with cython.nogil:
-            for i in range(self.n_stats):
+            for i in range(self.n_stats if n else 0):
                 row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
                 if row.kind == 5:
-                    start[n] = row.value
-                    size[n] = row.size
-                    n += 1
+                    start[at] = row.value
+                    size[at] = row.size
+                    at += 1
         return starts, sizes
 
     def take_stats(self, names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
-        """The stats gathered so far as columns owner, key, kind, value, size (trace/schema.py); then begin anew.
+        """The stats gathered so far as columns owner, key, kind, value, size (trace/schema.py), sorted by key; then begin anew.
 
         `names` is the string of each row of stat metadata, `texts` that of each span of `text_spans`. References that lead nowhere
         are dropped. Memory is given back chunk by chunk, so that stats never stand twice in memory.
         """
-        owners = np.empty(self.n_stats, np.int32)
-        keys = np.empty(self.n_stats, np.int32)
-        kinds = np.empty(self.n_stats, np.uint8)
-        values = np.empty(self.n_stats, np.int64)
-        sizes = np.empty(self.n_stats, np.int32)
-        owner: int32_t[::1] = owners
-        key: int32_t[::1] = keys
-        kind: uint8_t[::1] = kinds
-        value: int64_t[::1] = values
-        size: int32_t[::1] = sizes
-        n: int64_t = 0
+        n, places = self.places(names)
+        columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
+        owner: int32_t[::1]
+        key: int32_t[::1]
+        kind: uint8_t[::1]
+        value: int64_t[::1]
+        size: int32_t[::1]
+        owner, key, kind, value, size = columns
+        place: int64_t[::1] = places
         n_texts: int64_t = 0
+        at: int64_t
         i: int64_t
         row: StatRow
         with cython.nogil:
@@ -367,21 +371,34 @@ class Decoder:
                     free(self.chunks[i // CHUNK])
                     self.chunks[i // CHUNK] = cython.NULL
                 if row.kind == 5:
-                    row.value = texts[n_texts] if n_texts < texts.shape[0] else -1
+                    row.value = texts[n_texts]
                     n_texts += 1
                 elif row.kind == 7:
                     if row.value < 0:
                         continue
                     row.kind = 5
                     row.value = names[row.value]
-                owner[n] = row.owner
-                key[n] = names[row.key]
-                kind[n] = cython.cast(uint8_t, row.kind)
-                value[n] = row.value
-                size[n] = row.size if row.kind == 6 else 0
-                n += 1
-        while self.n_chunks > 0:
-            self.n_chunks -= 1
-            free(self.chunks[self.n_chunks])
+                at = place[names[row.key]]
+                place[names[row.key]] += 1
+                owner[at] = row.owner
+                key[at] = names[row.key]
+                kind[at] = cython.cast(uint8_t, row.kind)
+                value[at] = row.value
+                size[at] = row.size if row.kind == 6 else 0
         self.n_stats = 0
-        return owners[:n], keys[:n], kinds[:n], values[:n], sizes[:n]
+        return columns
+
+    @cython.cfunc
+    def places(self, names: cython.const[int32_t][::1]):
+        """(number of stats that lead somewhere, where those of each key begin when sorted by key)."""
+        counts = np.zeros(int(np.max(names)) + 2 if names.shape[0] else 1, np.int64)
+        count: int64_t[::1] = counts
+        i: int64_t
+        row: cython.pointer(StatRow)
+        with cython.nogil:
+            for i in range(self.n_stats):
+                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
+                if row.kind != 7 or row.value >= 0:
+                    count[names[row.key] + 1] += 1
+        places = np.cumsum(counts)
+        return int(places[len(places) - 1]), places

@@ -20,23 +20,22 @@ class Sparse(NamedTuple):
 
 
 class StatTable:
-    """A table of STATS, asked by key. A stat that a row has twice keeps both entries, in the file's order."""
+    """A table of STATS, sorted by (key, owner), asked by key. A stat that a row has twice keeps both entries, in the file's order."""
 
     def __init__(self, table: Table, strings: Strings) -> None:
         self.table = table
         self.strings = strings
-        self._rows: dict[str, npt.NDArray[np.intp]] = {}
 
-    def rows(self, key: str) -> npt.NDArray[np.intp]:
+    def rows(self, key: str) -> slice:
         """Rows of the table that hold the key."""
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = np.flatnonzero(self.table["key"] == self.strings.find(key))
-        return found
+        string = self.strings.find(key)
+        first, last = np.searchsorted(self.table["key"], [string, string + 1]) if string >= 0 else (0, 0)
+        return slice(int(first), int(last))
 
     def has(self, key: str) -> bool:
         """Whether any row has the stat."""
-        return len(self.rows(key)) > 0
+        rows = self.rows(key)
+        return rows.stop > rows.start
 
     def ints(self, key: str) -> Sparse:
         """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
@@ -47,7 +46,7 @@ class StatTable:
             with np.errstate(invalid="ignore"):
                 value[is_double] = np.nan_to_num(value[is_double].view(np.float64)).clip(-(2.0**62), 2.0**62).astype(np.int64)
         numeric = kind < TEXT
-        return Sparse(owner[numeric], value[numeric])
+        return Sparse(owner, value) if numeric.all() else Sparse(owner[numeric], value[numeric])
 
     def floats(self, key: str) -> Sparse:
         """Numbers as float64; texts and bytes are left out."""
@@ -61,13 +60,13 @@ class StatTable:
         """String ids of text values; numbers and bytes are left out."""
         owner, kind, value = self._take(key)
         is_text = kind == TEXT
-        return Sparse(owner[is_text], value[is_text])
+        return Sparse(owner, value) if is_text.all() else Sparse(owner[is_text], value[is_text])
 
     def spans(self, key: str) -> list[tuple[int, int, int]]:
         """(owner, position in the file, size) of bytes values."""
         rows = self.rows(key)
-        rows = rows[self.table["kind"][rows] == BYTES]
-        columns = (self.table[name][rows].tolist() for name in ("owner", "value", "size"))
+        is_bytes = self.table["kind"][rows] == BYTES
+        columns = (self.table[name][rows][is_bytes].tolist() for name in ("owner", "value", "size"))
         return list(zip(*columns, strict=True))
 
     def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:

@@ -135,4 +135,4 @@ def _stats(trace: Trace, stats: StatTable) -> list[tuple[Any, ...]]:
     for row, (owner, key, kind, value, size) in enumerate(zip(*columns, strict=True)):
         told = stats.text_at(row) if kind == TEXT else trace.source.read(value, size) if size else value
         rows.append((owner, trace.strings.get(key), kind, told if kind != 6 or size else b"", size))
-    return rows
+    return sorted(rows, key=lambda row: row[:2])

@@ -15,6 +15,7 @@ import { DiagnosticsBanner, Failed, Loading, Message } from '../../widgets/state
 import type { ToolProps } from '../tool';
 import { Details } from './details';
 import { attachGestures } from './gestures';
+import { Minimap } from './minimap';
 import { decodeDetails } from './model';
 import { NamesColumn } from './names_column';
 import { Timeline } from './timeline';
@@ -222,6 +223,7 @@ export function TraceViewer(props: ToolProps): VNode {
     <div class="tv">
       <ToolBar timeline={timeline} />
       <DiagnosticsBanner items={facts?.diagnostics ?? []} />
+      {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} />}
       <div class="tv-frame">
         <div class="tv-scroller" ref={scroller} onScroll={(event) => { scrollStep.value = Math.floor(event.currentTarget.scrollTop / NAMES_STEP_PX); }}>
           <div class="tv-content" style={{ height: `${String(height)}px` }}>

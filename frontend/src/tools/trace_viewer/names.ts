@@ -16,6 +16,8 @@ const RULES: readonly (readonly [Family, RegExp])[] = [
   ['collective', /all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective|nccl|\bpsum\b|\bsend\b|\brecv\b/i],
   ['d2d', /memcpy|memset|TransferTo|TransferFrom|TransferLiteral|CopyTo|CopyFrom|BufferFromHost|ToHost|FromHost|^copy([-._]|$)/i],
   ['compile', /compil|jaxpr|codegen|HloPass|\blower(ing)?\b|llvm|autotun/i],
+  // GPU kernels carry C++ names, and "::" must not make them runtime calls.
+  ['compute', /^void |gemm|cutlass|cudnn|MetaKernel|_kernel\b|^(volta|turing|ampere|hopper|sm\d+)_/i],
   ['launch', /^\d+$|^(train|step|eval|predict)\b|StepMarker|::|Execut|Enqueue|Launch|Schedule|ThreadPool|Dispatch/],
 ];
 

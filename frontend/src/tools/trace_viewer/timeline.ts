@@ -64,6 +64,7 @@ export class Timeline {
   private requestTimer = 0;
   private settleTimer = 0;
   private inFlight: { abort: AbortController; request: WindowRequest } | null = null;
+  private readonly listeners = new Set<() => void>();
   private isDisposed = false;
 
   constructor(
@@ -106,6 +107,11 @@ export class Timeline {
 
   get durationPs(): number {
     return this.facts.value?.durationPs ?? 1;
+  }
+
+  /** The whole trace at screen resolution. */
+  get overview(): TraceWindow | null {
+    return this.windows.overview;
   }
 
   get viewport(): Viewport {
@@ -251,10 +257,16 @@ export class Timeline {
   // --- frames ---
 
   requestFrame(): void {
-    if (this.frameId === 0 && !this.isDisposed) this.frameId = requestAnimationFrame((now) => { this.onFrame(now); });
+    if (this.frameId === 0 && !this.isDisposed) this.frameId = requestAnimationFrame((now) => { this.step(now); });
   }
 
-  private onFrame(now: number): void {
+  /** Calls back with each frame that is drawn; returns how to stop. */
+  onFrame(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => { this.listeners.delete(listener); };
+  }
+
+  private step(now: number): void {
     this.frameId = 0;
     const seconds = Math.min((now - this.lastFrameAt) / 1000, 0.05);
     this.lastFrameAt = now;
@@ -280,6 +292,7 @@ export class Timeline {
     this.frame.endPs = this.view.endPs;
     this.frame.scrollPx = this.scroller.scrollTop;
     this.stage.draw(this.frame, this.marks());
+    for (const listener of this.listeners) listener();
   }
 
   private show(next: TraceWindow): void {

@@ -161,7 +161,7 @@ describe('windows', () => {
 describe('names', () => {
   it.each([
     ['$array.py:12 all_reduce', 'host'], ['Iterator::Prefetch::Map', 'input'], ['all-reduce.3', 'collective'], ['MemcpyH2D', 'd2d'], ['fusion.124', 'compute'],
-    ['dot.4', 'compute'], ['ThunkExecutor::Execute', 'launch'], ['131', 'launch'], ['XlaCompile', 'compile'], ['outfeed.1', 'output'], ['IDLE', 'idle'],
+    ['dot.4', 'compute'], ['ThunkExecutor::Execute', 'launch'], ['131', 'launch'], ['XlaCompile', 'compile'], ['outfeed.1', 'output'], ['IDLE', 'idle'], ['void tensorflow::BiasNCHW<float>(int)', 'compute'], ['EagerKernelExecute', 'launch'],
   ])('%s is %s', (name, family) => {
     expect(familyOf(name)).toBe(family);
   });

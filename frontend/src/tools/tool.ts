@@ -1,6 +1,7 @@
 /** What every tool's view is given, and how payload tables become tables on the page. */
 import { cellAt } from '../api/table';
 import type { Column, Table, ToolInfo } from '../api/types';
+import { categoryToken } from '../base/color';
 import type { TableColumn, TableData } from '../widgets/table/model';
 
 export interface ToolProps {
@@ -30,6 +31,12 @@ function tableColumn(column: Column): TableColumn {
 export function tableData(table: Table, only?: readonly string[]): TableData {
   const columns = only ? only.flatMap((name) => table.columns.find((column) => column.name === name) ?? []) : table.columns;
   return { columns: columns.map(tableColumn), nRows: table.n_rows };
+}
+
+/** The colour of a row's bars by the side it ran on: host, else device. */
+export function sideToken(data: TableData, name: string): (row: number) => string {
+  const side = data.columns.find((column) => column.name === name);
+  return (row) => categoryToken(/host/i.test(String(side?.cell(row) ?? '')) ? 'host' : 'compute');
 }
 
 /** Columns of which nothing is known in any row: hidden at first. */

@@ -5,7 +5,7 @@ import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { tableData, unknownColumns, type ToolProps } from '../tool';
+import { sideToken, tableData, unknownColumns, type ToolProps } from '../tool';
 import { Donut } from './donut';
 import { countsIdle, donutsOf, initialView, TOTALS } from './model';
 import './style.css';
@@ -38,6 +38,7 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & Omit
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         totals={TOTALS}
         mono={['operation']}
+        barToken={sideToken(data, 'host_or_device')}
       />
     </Section>
   );

@@ -78,6 +78,13 @@ export function stepNames(steps: Table): string[] {
   });
 }
 
+/** "train 23", "train 24" … as the axis "train" with 23, 24 …: the words that all names begin with, once. */
+export function stepAxis(names: readonly string[]): { name: string; labels: string[] } {
+  const word = /^(.*\D)\s+\d+$/.exec(names[0] ?? '')?.[1] ?? '';
+  const isShared = word !== '' && names.every((name) => name.startsWith(`${word} `) && /^\d+$/.test(name.slice(word.length).trim()));
+  return isShared ? { name: word, labels: names.map((name) => name.slice(word.length).trim()) } : { name: 'step', labels: [...names] };
+}
+
 export interface Part {
   title: string;
   token: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload, Table } from '../../api/types';
-import { breakdownOf, factsOf, parseZoom, recommendationsOf, seriesOf, stepNames, tilesOf } from './model';
+import { breakdownOf, factsOf, parseZoom, recommendationsOf, seriesOf, stepAxis, stepNames, tilesOf } from './model';
 
 function table(columns: Record<string, (number | string | null)[]>): Table {
   const entries = Object.entries(columns);
@@ -46,6 +46,13 @@ describe('overview', () => {
     expect(stepNames(steps)).toEqual(['3', '4']);
     expect(stepNames(table({ step: ['warm-up', '1'] }))).toEqual(['warm-up', '1']);
     expect(seriesOf(undefined)).toEqual([]);
+  });
+
+  it('says on the axis once what all steps are called', () => {
+    expect(stepAxis(['train 23', 'train 24'])).toEqual({ name: 'train', labels: ['23', '24'] });
+    expect(stepAxis(['train 23', 'eval 24'])).toEqual({ name: 'step', labels: ['train 23', 'eval 24'] });
+    expect(stepAxis(['3', '4'])).toEqual({ name: 'step', labels: ['3', '4'] });
+    expect(stepAxis([])).toEqual({ name: 'step', labels: [] });
   });
 
   it('parts a step into what occurs, largest first, and what does not', () => {

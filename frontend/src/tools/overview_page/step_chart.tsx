@@ -6,7 +6,7 @@ import type { Table } from '../../api/types';
 import { exactText, format, scaleFor } from '../../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
-import { parseZoom, seriesOf, stepNames, type Series } from './model';
+import { parseZoom, seriesOf, stepAxis, stepNames, type Series } from './model';
 
 const ZOOM_FROM_STEPS = 60;
 const HEIGHT_PX = 220;
@@ -26,7 +26,7 @@ function tip(names: string[], series: readonly Series[], color: Colors): (params
     const at = params[0]?.dataIndex ?? 0;
     const total = series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
     const lines = series.map(({ title, token, values }) => ({ color: color(token), name: title, value: format(values[at] ?? null, 'ps') }));
-    return tipElement(`Step ${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines.reverse());
+    return tipElement(`${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines.reverse());
   };
 }
 
@@ -46,12 +46,13 @@ function stepOption(names: string[], series: readonly Series[], zoom: [number, n
   const largest = Math.max(0, ...names.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)));
   const scale = scaleFor(largest, 'ps');
   const base = baseOption(color);
+  const axis = stepAxis(names);
   return {
     ...base,
     ...zoomOption(names.length, zoom, color),
     grid: { left: 4, right: 44, top: 26, bottom: names.length < ZOOM_FROM_STEPS ? 4 : 30, containLabel: true },
     tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: tip(names, series, color) },
-    xAxis: { type: 'category', data: names, name: 'step', nameLocation: 'end', nameGap: 8, ...axisStyle(color) },
+    xAxis: { type: 'category', data: axis.labels, name: axis.name, nameLocation: 'end', nameGap: 8, ...axisStyle(color) },
     yAxis: { type: 'value', name: scale.label, nameGap: 10, ...axisStyle(color), axisLine: { show: false } },
     series: series.map(({ title, token, values }) => ({
       type: 'bar',

@@ -10,7 +10,7 @@ import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
 import { choicesOf, PLAIN_VIEW, type TableColumn, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { tableData, unknownColumns, type ToolProps } from '../tool';
+import { sideToken, tableData, unknownColumns, type ToolProps } from '../tool';
 import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
 import { StepChart } from './step_chart';
 import './style.css';
@@ -77,7 +77,7 @@ function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   );
   return (
     <Section title={table.title || 'Top operations'} note={table.note || 'by self time'} end={all}>
-      <Table data={data} view={view} label={table.title || 'Top operations'} hasToolbar={false} mono={['operation']} render={open} />
+      <Table data={data} view={view} label={table.title || 'Top operations'} hasToolbar={false} mono={['operation']} render={open} barToken={sideToken(data, SIDE_COLUMN)} />
     </Section>
   );
 }
@@ -87,18 +87,15 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
   return (
     <Section title="What to do next">
       <ul class="recommendations">
-        {items.map(({ kind, text, tool }, i) => (
+        {items.map(({ text, tool }, i) => (
           <li key={i}>
-            <span class="kind">{kind}</span>
-            <span>
-              {canOpen(tool) ? (
-                <button type="button" class="text-link" onClick={() => openTool(tool)}>
-                  <RichText text={text} />
-                </button>
-              ) : (
+            {canOpen(tool) ? (
+              <button type="button" class="text-link" onClick={() => openTool(tool)}>
                 <RichText text={text} />
-              )}
-            </span>
+              </button>
+            ) : (
+              <RichText text={text} />
+            )}
           </li>
         ))}
       </ul>

@@ -6,6 +6,7 @@ const PADDING_PX = 17;
 const SAMPLE_ROWS = 200;
 const MIN_PX = 48;
 const MAX_TEXT_PX = 380;
+const LEGIBLE_TEXT_PX = 180;
 /** A bar beside a fraction's number. */
 const BAR_PX = 84;
 const MIN_BAR_PX = 36;
@@ -55,14 +56,23 @@ function share(columns: readonly TableColumn[], widths: readonly number[], spare
   return widths.map((width, i) => Math.max(MIN_PX, Math.floor(width + (spare * (weights[i] as number)) / sum)));
 }
 
-/** Fits the columns into the room: spare room goes to texts; where it is short, bars give way first, then texts, if `mayShrink`. */
+/** Takes what is missing from the long texts, as far as they stay legible: a table that scrolls sideways should do so late. */
+function shortenTexts(columns: readonly TableColumn[], widths: readonly number[], spare: number): number[] {
+  const excess = columns.map((column, i) => (column.kind === 'text' ? Math.max(0, (widths[i] as number) - LEGIBLE_TEXT_PX) : 0));
+  const sum = excess.reduce((total, one) => total + one, 0);
+  const part = sum ? Math.min(1, -spare / sum) : 0;
+  return widths.map((width, i) => Math.floor(width - part * (excess[i] as number)));
+}
+
+/** Fits the columns into the room: spare room goes to texts; where it is short, long texts give way, and if `mayShrink` bars first and then all texts. */
 export function fitWidths(columns: readonly TableColumn[], natural: ReadonlyMap<string, number>, roomPx: number, mayShrink: boolean): number[] {
   const widths = columns.map((column) => natural.get(column.name) ?? MIN_PX);
   const spare = roomPx - widths.reduce((sum, width) => sum + width, 0);
-  if (!roomPx || spare === 0 || (spare < 0 && !mayShrink)) return widths;
+  if (!roomPx || spare === 0) return widths;
   if (spare > 0) return share(columns, widths, spare, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
   const nBars = columns.filter((column) => column.unit === 'fraction').length;
   const fromBars = Math.max(spare, -nBars * (BAR_PX - MIN_BAR_PX));
+  if (!mayShrink) return shortenTexts(columns, widths, spare);
   const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
   return share(columns, shorter, spare - fromBars, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
 }

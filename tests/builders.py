@@ -139,7 +139,8 @@ def build(planes: Sequence[DrawnPlane], **info: object) -> Trace:
                 rows["events"].append((event.start_ps, event.duration_ps, metadata[event.name], 0))
                 rows["event"] += [_stat(row, key, value, intern, blobs) for key, value in event.stats.items()]
     strings = Strings.of(text.encode() for text in intern.ids)
-    tables = [StatTable(table_from_rows(schema.STATS, rows[key]), strings) for key in ("event", "meta", "plane")]
+    by_key = [sorted(rows[key], key=lambda row: (row[1], row[0])) for key in ("event", "meta", "plane")]
+    tables = [StatTable(table_from_rows(schema.STATS, made), strings) for made in by_key]
     fields = {"host": "host", "path": "drawn", "size_bytes": 0, "start_ns": 0, **info}
     return Trace(
         TraceInfo(**fields),  # type: ignore[arg-type]

@@ -97,7 +97,8 @@ def steps(trace: Trace) -> Steps:
     found = assemble(trace, _host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
     if len(found):
         return found
-    return assemble(trace, _host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
+    by_function = assemble(trace, _host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
+    return by_function if len(by_function) else found
 
 
 def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], source: str) -> Steps:

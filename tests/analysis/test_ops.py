@@ -1,0 +1,133 @@
+import pytest
+
+from tb_tpuprof.analysis.hlo_names import read_instructions
+from tb_tpuprof.analysis.host_ops import host_ops
+from tb_tpuprof.analysis.op_metrics import OpMetrics, add_up, by_framework_op, no_ops
+from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+
+
+def rows(ops: OpMetrics) -> dict[str, tuple[str, int, float, float]]:
+    """Type, occurrences, total and self time (in columns of the drawing) by name."""
+    columns = (ops.name, ops.type, ops.n_occurrences.tolist(), ops.time_ps.tolist(), ops.self_ps.tolist())
+    return {name: (type_, n, time / PS, own / PS) for name, type_, n, time, own in zip(*columns, strict=True)}
+
+
+def field(number: int, value: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def hlo_proto(**op_names: str) -> bytes:
+    made = [field(2, field(1, name.encode()) + field(2, b"dot") + field(7, field(2, op.encode()))) for name, op in op_names.items()]
+    return field(1, field(3, b"".join(made)))
+
+
+def test_host_operations_with_self_times_and_idle() -> None:
+    ops = host_ops(
+        drawing("""
+            main    [a/While:While           ]     [a/While:While]   [not an op]
+            main      [a/MatMul:MatMul]
+            second  [Iterator::Root::Map]
+            """)
+    )
+    assert rows(ops) == {
+        "a/While": ("While", 2, 41, 24),
+        "a/MatMul": ("MatMul", 1, 17, 17),
+        "Iterator::Root::Map": ("Dataset", 1, 21, 21),
+    }
+    assert ops.span_ps == (46 + 21) * PS
+    assert ops.idle_ps == 5 * PS
+    assert ops.busy_ps + ops.idle_ps == ops.span_ps
+
+
+def test_events_that_name_their_operation_in_a_stat() -> None:
+    ops = host_ops(
+        drawing(
+            "main  [MemoryAllocation][Add:Add       ][nameless]",
+            {"MemoryAllocation": {"tf_op": "x/Add"}, "Add:Add": {"tf_op": "other:Op"}, "nameless": {"tf_op": "(null)"}},
+        )
+    )
+    assert rows(ops) == {"x/Add": ("", 1, 18, 18), "Add": ("Add", 1, 16, 16)}
+
+
+def test_an_operation_that_also_appears_without_its_type_is_one_operation() -> None:
+    ops = host_ops(drawing("main  [Allocate][x/Add:Add]", {"Allocate": {"tf_op": "x/Add"}}))
+    assert rows(ops) == {"x/Add": ("Add", 2, 21, 21)}
+
+
+def test_xla_on_the_cpu_where_there_is_no_device() -> None:
+    trace = drawing("main  [dot.1     ][end: dot.1][dot.1     ]", {"dot.1": {"hlo_op": "dot.1"}, "end: dot.1": {"hlo_op": "dot.1"}})
+    assert rows(host_ops(trace)) == {"dot.1": ("dot", 2, 24, 24)}
+
+
+def test_stages_of_an_input_pipeline() -> None:
+    trace = drawing("main  [read     ]", {"read": {"_ipl_stage_id": 3, "_ipl_stage_cat": "Read"}})
+    assert rows(host_ops(trace)) == {"read": ("Read", 1, 11, 11)}
+
+
+def gpu(kernels: list[tuple[str, int, int]], group: bool = True) -> DrawnPlane:
+    events = [
+        DrawnEvent("kernel", start * PS, length * PS, {"hlo_op": op, "program_id": 7, **({"group_id": 0} if group else {})})
+        for op, start, length in kernels
+    ]
+    return DrawnPlane("/device:GPU:0", {"Stream #1": events})
+
+
+def with_hlo(plane: DrawnPlane) -> list[DrawnPlane]:
+    names = {"Filler": [DrawnEvent(f"module({i})", 0, 0) for i in range(8)]}
+    metadata = DrawnPlane("/host:metadata", names, metadata_stats={"module(7)": {"Hlo Proto": hlo_proto(dot="jit(f)/dot_general", add="")}})
+    return [metadata, plane]
+
+
+def test_kernels_of_one_instruction_in_a_row_are_one_occurrence_of_it() -> None:
+    found = op_stats(build(with_hlo(gpu([("dot", 0, 3), ("dot", 4, 2), ("call::add", 10, 1), ("dot", 12, 3), ("gone", 20, 1)]))))
+    assert rows(found.device) == {"jit(f)/dot_general": ("dot_general", 2, 8, 8), "add": ("Unknown", 1, 1, 1)}
+    assert found.device.span_ps == 21 * PS
+
+
+def test_without_steps_every_kernel_counts() -> None:
+    found = op_stats(build(with_hlo(gpu([("dot", 0, 3), ("dot", 4, 2)], group=False))))
+    assert rows(found.device) == {"jit(f)/dot_general": ("dot_general", 2, 5, 5)}
+
+
+def test_kernels_by_framework_operation_and_by_the_files_own_lines() -> None:
+    named = [DrawnEvent("gemm", i * 10 * PS, 4 * PS, {"tf_op": "a/MatMul:MatMul"}) for i in range(2)]
+    found = op_stats(build([DrawnPlane("/device:GPU:0", {"Stream #1": named})]))
+    assert rows(found.device) == {"a/MatMul": ("MatMul", 2, 8, 8)}
+    kernels = [DrawnEvent("gemm", i * 10 * PS, 4 * PS, {"kernel_details": "x"}) for i in range(2)]
+    derived = [DrawnEvent("a/MatMul:MatMul", 0, 15 * PS)]
+    plane = DrawnPlane("/device:GPU:0", {"Stream #1": kernels, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734})
+    assert rows(op_stats(build([plane])).device) == {"a/MatMul": ("MatMul", 1, 8, 8)}
+
+
+def test_tpu_operations_carry_their_work() -> None:
+    ops = [DrawnEvent("fusion.1", 0, 10 * PS), DrawnEvent("dot.1", 2 * PS, 4 * PS), DrawnEvent("dot.1", 12 * PS, 4 * PS), DrawnEvent("x", 20 * PS, PS)]
+    stats = {
+        "fusion.1": {"program_id": 1, "symbol_id": 1, "hlo_category": "loop fusion"},
+        "dot.1": {"program_id": 1, "symbol_id": 2, "tf_op": "jit(f)/dot_general:", "flops": 100, "bytes_accessed": 8},
+    }
+    found = op_stats(build([DrawnPlane("/device:TPU:0", {"XLA Ops": ops}, metadata_stats=stats)]))
+    assert rows(found.device) == {"fusion.1": ("Unknown", 1, 10, 6), "jit(f)/dot_general": ("dot_general", 2, 8, 8)}
+    assert found.device.flops.tolist() == [0, 200]
+    assert found.device.n_bytes.tolist() == [0, 16]
+    assert found.device.span_ps == 21 * PS
+
+
+def test_a_devices_own_clock_is_believed() -> None:
+    ops = [DrawnEvent("a", 0, 10 * PS, {"device_offset_ps": 5, "device_duration_ps": 3})]
+    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": ops}, metadata_stats={"a": {"program_id": 1, "symbol_id": 1}})
+    found = op_stats(build([plane])).device
+    assert (found.time_ps.tolist(), found.span_ps) == ([3], 3)
+
+
+def test_hosts_add_up() -> None:
+    one = op_stats(drawing("main  [Add:Add  ]"))
+    two = sum_op_stats([one, one]).host
+    assert (two.n_occurrences.tolist(), two.self_ps.tolist(), two.span_ps) == ([2], [22 * PS], 22 * PS)
+    assert len(add_up([])) == 0
+    assert len(by_framework_op(no_ops())) == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff\xff\xff\xff\x7f", b"\x0b\x0b", hlo_proto(a="b")[:-3]])
+def test_damaged_hlo_yields_what_can_be_read(data: bytes) -> None:
+    assert isinstance(read_instructions(data), dict)

@@ -1,0 +1,38 @@
+"""A session over drawn traces, for tests of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+from tb_tpuprof.session import Session
+from tb_tpuprof.trace.trace import Trace
+
+T = TypeVar("T")
+
+
+class DrawnSession:
+    """As much of Session as tools use."""
+
+    run = "drawn"
+
+    def __init__(self, traces: dict[str, Trace]) -> None:
+        self.traces = traces
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(self.traces)
+
+    def trace(self, host: str) -> Trace:
+        return self.traces[host]
+
+    def get(self, function: Callable[[Trace], T], host: str) -> T:
+        return function(self.traces[host])
+
+    def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
+        return [self.get(function, host) for host in hosts]
+
+
+def session_of(*traces: Trace) -> Session:
+    """A session whose hosts are worker-0, worker-1 …"""
+    return cast(Session, DrawnSession({f"worker-{i}": trace for i, trace in enumerate(traces)}))

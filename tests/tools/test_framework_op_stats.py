@@ -1,0 +1,76 @@
+import math
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.framework_op_stats import TOOL
+from tb_tpuprof.trace.trace import Trace
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+from tests.tools.drawn_session import session_of
+
+
+def host_trace() -> Trace:
+    return drawing("main  [a/While:While     ]   [a/While:While     ]\nmain    [x/Add:Add]")
+
+
+def cells(column: Column) -> list[object]:
+    return [column.strings[i] for i in column.values.tolist()] if column.strings else column.values.tolist()
+
+
+def ops(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
+    return {column.name: cells(column) for column in payload.tables[name].columns}
+
+
+def test_rows_are_ranked_by_self_time() -> None:
+    found = ops(TOOL.run(session_of(host_trace()), None, {}))
+    assert found["operation"] == ["a/While", "x/Add", "IDLE"]
+    assert found["n_occurrences"] == [2, 1, 0]
+    assert found["total_self_time_ps"] == [29 * PS, 11 * PS, 3 * PS]
+    assert found["total_time_ps"] == [40 * PS, 11 * PS, 3 * PS]
+    assert found["rank"] == [1, 2, 3]
+    assert found["host_self_fraction"] == pytest.approx([29 / 43, 11 / 43, 3 / 43])
+    assert found["host_cumulative_fraction"][-1] == pytest.approx(1)
+    assert all(math.isnan(value) for value in found["device_self_fraction"])  # type: ignore[arg-type]
+
+
+def test_idle_can_be_left_out() -> None:
+    found = ops(TOOL.run(session_of(host_trace()), None, {"idle": "false"}))
+    assert "IDLE" not in found["operation"]
+    assert found["host_self_fraction"] == pytest.approx([29 / 40, 11 / 40])
+
+
+def test_rates_and_bounds_of_device_operations() -> None:
+    stats = {"d": {"program_id": 1, "symbol_id": 2, "tf_op": "jit(f)/dot:", "flops": 8_000_000, "bytes_accessed": 4_000_000}}
+    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("d", 0, 4 * PS)]}, {"peak_teraflops_per_second": 4.0}, stats)
+    found = ops(TOOL.run(session_of(build([plane])), None, {}))
+    assert found["flop_rate_flops_per_s"] == [2e12]
+    assert found["memory_bandwidth_bytes_per_s"] == [1e12]
+    assert found["operational_intensity_flops_per_byte"] == [2]
+    assert found["bound_by"] == ["Compute"]
+    assert found["device_self_fraction"] == [1]
+
+
+def test_pies_have_ten_slices_and_the_rest() -> None:
+    events = [DrawnEvent(f"op{i}:Type{i}", i * 100 * PS, (i + 1) * PS) for i in range(13)]
+    payload = TOOL.run(session_of(build([DrawnPlane("/host:CPU", {"main": events})])), None, {"idle": "false"})
+    pie = ops(payload, "host_by_type")
+    assert pie["name"][:2] == ["Type12", "Type11"]
+    assert pie["name"][-1] == "Other"
+    assert len(pie["name"]) == 11
+    assert np.sum(pie["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
+    assert payload.tables["host_by_type"].note == "3 more in Other"
+
+
+def test_hosts_are_summed() -> None:
+    found = ops(TOOL.run(session_of(host_trace(), host_trace()), None, {}))
+    assert found["n_occurrences"] == [4, 2, 0]
+    one = ops(TOOL.run(session_of(host_trace(), host_trace()), ["worker-1"], {}))
+    assert one["n_occurrences"] == [2, 1, 0]
+
+
+def test_a_trace_without_operations_says_so() -> None:
+    payload = TOOL.run(session_of(drawing("main [x ]")), None, {})
+    assert payload.tables["ops"].n_rows == 0
+    assert payload.verdict is None
+    assert "no framework operations" in payload.diagnostics[0].message

@@ -43,18 +43,31 @@ export interface MinimapSize {
   readonly pixelRatio: number;
 }
 
+/** One path per density: a frame then fills once instead of once a column. */
+const silhouettes = new WeakMap<Float32Array, Path2D>();
+
+function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
+  const known = silhouettes.get(density);
+  if (known) return known;
+  const path = new Path2D();
+  const columnPx = size.widthPx / Math.max(density.length, 1);
+  density.forEach((share, column) => {
+    const height = share > 0 ? Math.max(1, share * (size.heightPx - 4)) : 0;
+    if (height > 0) path.rect(column * columnPx, size.heightPx - height, columnPx, height);
+  });
+  silhouettes.set(density, path);
+  return path;
+}
+
+/** `density` belongs to this size: make it anew when the width changes. */
 export function drawMinimap(canvas: HTMLCanvasElement, size: MinimapSize, density: Float32Array, view: Viewport, durationPs: number, look: MinimapLook): void {
   const context = canvas.getContext('2d');
   if (!context) return;
   fitCanvas(canvas, { ...size, startPs: 0, endPs: 1, scrollPx: 0 });
   context.setTransform(size.pixelRatio, 0, 0, size.pixelRatio, 0, 0);
   context.clearRect(0, 0, size.widthPx, size.heightPx);
-  const columnPx = size.widthPx / Math.max(density.length, 1);
   context.fillStyle = cssOf(mix(look.fill, look.background, 0.6));
-  density.forEach((share, column) => {
-    const height = share > 0 ? Math.max(1, share * (size.heightPx - 4)) : 0;
-    context.fillRect(column * columnPx, size.heightPx - height, columnPx, height);
-  });
+  context.fill(silhouetteOf(density, size));
   const left = (view.startPs / Math.max(durationPs, 1)) * size.widthPx;
   const width = Math.max(((view.endPs - view.startPs) / Math.max(durationPs, 1)) * size.widthPx, 3);
   context.globalAlpha = 0.7;

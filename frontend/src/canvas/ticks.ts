@@ -65,13 +65,12 @@ export function rulerOf(view: Viewport, widthPx: number, minGapPx = 110): Ruler 
 
 export function tickLabel(ruler: Ruler, index: number): string {
   const timePs = ruler.firstPs + index * ruler.stepPs;
-  if (ruler.basePs === 0) return timeLabel(timePs, unitStep(timePs, ruler.stepPs));
-  return `+${timeLabel(timePs - ruler.basePs, unitStep(timePs - ruler.basePs, ruler.stepPs))}`;
+  if (ruler.basePs === 0) return roundLabel(timePs, ruler.stepPs);
+  return `+${roundLabel(timePs - ruler.basePs, ruler.stepPs)}`;
 }
 
-/** "1 s", not "1.0 s" next to "800 ms": the power of ten that this time's last digit stands for. */
-function unitStep(timePs: number, stepPs: number): number {
-  let step = 10 ** Math.floor(Math.log10(stepPs) + 1e-9);
-  while (step * 10 <= Math.abs(timePs) && Math.abs(timePs) % (step * 10) === 0) step *= 10;
-  return step;
+/** "1 s", not "1.0 s", next to "800 ms"; but "1.80 s" next to "1.85 s". */
+function roundLabel(timePs: number, stepPs: number): string {
+  const [, unitPs] = unitFor(Math.abs(timePs));
+  return timeLabel(timePs, timePs % unitPs === 0 ? unitPs : stepPs);
 }

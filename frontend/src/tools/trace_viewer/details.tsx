@@ -88,7 +88,7 @@ export function Details({ picked, tracks, scope, fetchEvent, onSelect, onPlace, 
   return (
     <aside class="tv-details" aria-label="Selected event">
       <header>
-        <h2>{details?.name ?? picked.name}</h2>
+        <h2 title={details?.name ?? picked.name}>{details?.name ?? picked.name}</h2>
         {picked.nMerged > 1 && <span class="muted">the longest of {plural(picked.nMerged, 'event')} in this box</span>}
         <button type="button" class="button" onClick={onZoom} title="Zoom to the event (f)">Zoom to it</button>
         <button type="button" class="button" onClick={onClose} aria-label="Close the details" title="Deselect (Esc)">✕</button>

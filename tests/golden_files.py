@@ -17,6 +17,7 @@ from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.trace import schema
 
 ROOT = Path(__file__).resolve().parent.parent
+DEMO_LOGS = ROOT / "demo_logs"
 GOLDEN = ROOT / "tests" / "golden"
 FORMAT_DOCUMENT = ROOT / "docs" / "trace_format.md"
 TABLES_MARK = "<!-- tables -->\n"
@@ -37,13 +38,16 @@ DIGITS = 9
 
 def demo_runs() -> dict[str, Path]:
     """Folders of the demo runs that hold traces, by the demo log's name."""
-    files = sorted((ROOT / "demo_logs").glob("*/**/*.xplane.pb"))
-    return {file.relative_to(ROOT / "demo_logs").parts[0]: file.parent for file in files}
+    files = sorted(DEMO_LOGS.glob("*/**/*.xplane.pb"))
+    return {file.relative_to(DEMO_LOGS).parts[0]: file.parent for file in files}
 
 
 def golden_of(payload: bytes) -> str:
     """A payload's JSON in the form that is kept: a table's row on a line, numbers rounded, long tables cut."""
     answer = json.loads(payload)
+    for scalar in answer["scalars"].values():
+        if isinstance(scalar["value"], float):
+            scalar["value"] = float(_rounded(scalar["value"]))
     answer["tables"] = {name: _table(table) for name, table in answer["tables"].items()}
     return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
 

@@ -125,7 +125,10 @@ def test_a_tool_never_imports_another_tool() -> None:
     tools = {path: tree for path, tree in modules().items() if path.startswith("tools/") and is_tool(tree)}
     names = {"tb_tpuprof." + path.removesuffix(".py").replace("/", ".") for path in tools}
     wrong = [
-        (path, name) for path, tree in tools.items() for name in imports(tree) if any(name == tool or name.startswith(f"{tool}.") for tool in names)
+        (path, name)
+        for path, tree in tools.items()
+        for name in imports(tree)
+        if any(name == tool or name.startswith(f"{tool}.") for tool in names)
     ]
     assert not wrong
 
@@ -160,10 +163,11 @@ def test_functions_are_short_and_take_few_parameters() -> None:
     wrong = []
     for path in tracked("*.py"):
         for function in functions(ast.parse(path.read_text("utf-8"))):
+            lines, parameters = n_lines(function), n_parameters(function)
             # The compiled loops pass their pointers one by one: C has no frozen dataclass.
             compiled = path.parent.name == "native"
-            if n_lines(function) > FUNCTION_LINES or (n_parameters(function) > PARAMETERS and not compiled):
-                wrong.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {n_lines(function)} lines, {n_parameters(function)} parameters")
+            if lines > FUNCTION_LINES or (parameters > PARAMETERS and not compiled):
+                wrong.append(f"{path.relative_to(ROOT)}:{function.lineno}: {lines} lines, {parameters} parameters")
     assert not wrong, "\n".join(wrong)
 
 

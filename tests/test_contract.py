@@ -33,11 +33,14 @@ def test_every_tool_has_its_own_module_folder_document_and_test() -> None:
     assert {tool.view.__module__ for tool in TOOLS} == {f"tb_tpuprof.tools.{name}" for name in NAMES}
     assert {path.name for path in (ROOT / "frontend" / "src" / "tools").iterdir() if path.is_dir()} == NAMES
     assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == NAMES
-    assert {f"test_{name}.py" for name in NAMES} <= {path.name for path in (ROOT / "tests" / "tools").glob("*.py")}
+    for folder in ("tools", "browser"):
+        assert {f"test_{name}.py" for name in NAMES} <= {path.name for path in (ROOT / "tests" / folder).glob("*.py")}
 
 
 def test_every_tool_has_a_golden_of_every_demo_run() -> None:
-    assert {path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.json")} == {Path(log, f"{name}.json") for log in demo_runs() for name in NAMES}
+    assert {path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.json")} == {
+        Path(log, f"{name}.json") for log in demo_runs() for name in NAMES
+    }
 
 
 def test_every_tool_is_in_the_http_document() -> None:

@@ -11,5 +11,9 @@ def test_trace_format_tells_every_column() -> None:
 
 
 def test_trace_format_has_every_table_of_the_schema() -> None:
-    specs = [value for name, value in vars(schema).items() if name.isupper() and isinstance(value, tuple) and isinstance(value[0], schema.ColumnSpec)]
+    specs = [
+        value
+        for name, value in vars(schema).items()
+        if name.isupper() and isinstance(value, tuple) and isinstance(value[0], schema.ColumnSpec)
+    ]
     assert all(spec in TABLES.values() for spec in specs)

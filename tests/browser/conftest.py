@@ -17,10 +17,10 @@ import pytest
 
 from tests.browser.chromium import find_chromium
 from tests.free_port import free_port
+from tests.golden_files import DEMO_LOGS
 
 playwright_api = pytest.importorskip("playwright.sync_api", reason="NO BROWSER TESTS WERE RUN: playwright is not installed")
 
-DEMO_LOGS = Path(__file__).resolve().parents[2] / "demo_logs"
 STARTING_SECONDS = 60.0
 CHROMIUM_FLAGS = [
     "--no-sandbox",

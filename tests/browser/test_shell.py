@@ -10,7 +10,19 @@ from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import TOOLS
 from tests.browser.conftest import Server
-from tests.browser.walking import KERAS, TWO_WORKERS, choose_run, expect_state, expect_tool, frame_of, heading, link, open_tool, state_of, tree
+from tests.browser.walking import (
+    KERAS,
+    TWO_WORKERS,
+    choose_run,
+    expect_state,
+    expect_tool,
+    frame_of,
+    heading,
+    link,
+    open_tool,
+    state_of,
+    tree,
+)
 
 TITLES = {tool.name: tool.title for tool in TOOLS}
 
@@ -71,7 +83,10 @@ def test_theme_follows_tensorboard_as_it_is_switched(page: Page, server: Server)
     expect_tool(page, TITLES["overview_page"])
 
     def background() -> list[int]:
-        return [int(part) for part in frame_of(page).locator("body").evaluate("b => getComputedStyle(b).backgroundColor.match(/\\d+/g).slice(0, 3)")]
+        return [
+            int(part)
+            for part in frame_of(page).locator("body").evaluate("b => getComputedStyle(b).backgroundColor.match(/\\d+/g).slice(0, 3)")
+        ]
 
     shades = {}
     for theme in ("light", "dark", "light"):

@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.golden_files import DEMO_LOGS, demo_runs
+
+expect.set_options(timeout=15_000)
+
 PLUGIN = "profile"
-KERAS = "train/slow_input"
-TWO_WORKERS = "two_workers"
+
+
+def run_of(log: str) -> str:
+    """The run's name in a demo log, as the server tells it: the folder above `plugins`, a slash, the session."""
+    folder, _, session = demo_runs()[log].relative_to(DEMO_LOGS).as_posix().partition("/plugins/profile/")
+    return f"{folder}/{session}"
+
+
+KERAS = run_of("keras_slow_input")
+TWO_WORKERS = run_of("tf_two_workers")
 
 
 def link(url: str, **state: str) -> str:
     """The address of a view: `link(server.url, run=…, tool=…)`."""
-    from urllib.parse import quote
-
     pairs = "".join(f"&p.{PLUGIN}.{name}={quote(value, safe='')}" for name, value in state.items())
     return f"{url}/#{PLUGIN}{pairs}"
 
@@ -63,7 +73,7 @@ def open_tool(page: Page, title: str) -> None:
 def choose_run(page: Page, run: str) -> None:
     """Choose a run in the side bar's list."""
     frame_of(page).get_by_role("button", name=re.compile("Choose another")).click()
-    frame_of(page).get_by_role("option", name=re.compile(re.escape(run))).click()
+    frame_of(page).get_by_role("option").filter(has_text=run).click()
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:

@@ -28,7 +28,7 @@ class Timeline:
 
 
 def timeline(trace: Trace) -> Timeline:
-    """Depths by first free row (see `native.lanes`) and the index over them; about 20 ns and 6 bytes an event."""
+    """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 6 bytes an event."""
     events = trace.events
     depth, n_depths = lanes(events["start_ps"], events["duration_ps"], trace.line_offsets)
     order, offsets = rows_by_depth(depth, trace.line_offsets, n_depths)

@@ -83,10 +83,7 @@ def lanes(
     duration: cython.const[int64_t][::1],
     line_offsets: cython.const[int64_t][::1],
 ):
-    """Drawing depth of each event: the first row of its line that is free at its start.
-
-    Returns (depth uint16[n], n_depths int32[lines]). Events that would lie deeper than 4,096 rows share the last.
-    """
+    """Drawing depth of each event, below whatever contains it; see `plain_intervals.lanes`."""
     n: int64_t = start.shape[0]
     depths = np.zeros(n, np.uint16)
     n_depths = np.zeros(line_offsets.shape[0] - 1, np.int32)
@@ -96,22 +93,32 @@ def lanes(
     last: int64_t[::1] = ends
     line: int64_t
     i: int64_t
+    end: int64_t
     d: cython.int
+    free_depth: cython.int
+    top: cython.int
     used: cython.int
     with cython.nogil:
         for line in range(line_offsets.shape[0] - 1):
             used = 0
+            top = 0
             for i in range(line_offsets[line], line_offsets[line + 1]):
-                d = 0
-                while d < used and last[d] > start[i]:
-                    d += 1
-                if d == used:
-                    if used < MAX_DEPTH:
-                        used += 1
-                    else:
-                        d = MAX_DEPTH - 1
-                last[d] = start[i] + max(duration[i], 1)
-                depth[i] = cython.cast(uint16_t, d)
+                end = start[i] + max(duration[i], 1)
+                while top > 0 and last[top - 1] <= start[i]:
+                    top -= 1
+                free_depth = -1
+                for d in range(top):
+                    if last[d] <= start[i]:
+                        if free_depth < 0:
+                            free_depth = d
+                    elif last[d] >= end:
+                        free_depth = -1
+                if free_depth < 0:
+                    free_depth = min(top, MAX_DEPTH - 1)
+                last[free_depth] = end
+                top = max(top, free_depth + 1)
+                used = max(used, top)
+                depth[i] = cython.cast(uint16_t, free_depth)
             counts[line] = used
     return depths, n_depths
 

@@ -56,13 +56,15 @@ def flood(parent: Int32s, entry_group: Int32s) -> Int32s:
 
 
 def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int32s]:
-    """Drawing depth of each event: the first row of its line that is free at its start.
+    """Drawing depth of each event: the first row of its line that is free at its start, below all events that contain it.
 
     Returns (depth of each event, number of rows of each line). An event without length takes 1 ps. Events that would lie
     deeper than 4,096 rows share the last.
 
-        depth 0  ────a────   ──d──
-        depth 1   ──b── ──c─────          c overlaps a and d without nesting
+        depth 0  ────a───────────────
+        depth 1   ─b──          ──e──     b overlaps c; d lies below c, which contains it,
+        depth 2     ──c───────            though row 1 is free by then
+        depth 3         ─d─
     """
     depths = np.zeros(len(start), np.uint16)
     n_depths = np.zeros(len(line_offsets) - 1, np.int32)
@@ -70,11 +72,13 @@ def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s) -> tuple[npt.ND
     for line, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
         ends: list[int] = []
         for i in range(first, last):
-            depth = next((d for d, end in enumerate(ends) if end <= starts[i]), len(ends))
+            end = starts[i] + max(durations[i], 1)
+            below = max((d + 1 for d, other in enumerate(ends) if other > starts[i] and other >= end), default=0)
+            depth = next((d for d in range(below, len(ends)) if ends[d] <= starts[i]), len(ends))
             if depth == len(ends) and depth < MAX_DEPTH:
                 ends.append(0)
             depth = min(depth, MAX_DEPTH - 1)
-            ends[depth] = starts[i] + max(durations[i], 1)
+            ends[depth] = end
             depths[i] = depth
         n_depths[line] = len(ends)
     return depths, n_depths

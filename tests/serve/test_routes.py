@@ -1,0 +1,194 @@
+"""The HTTP routes, asked as a browser would, over runs that are good, damaged, changing and gone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from werkzeug.test import Client, TestResponse
+
+from tb_tpuprof.cli import main
+from tb_tpuprof.serve import loader
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.plugin import make_plugin
+from tb_tpuprof.serve.respond import respond
+from tb_tpuprof.serve.routes import Routes
+from tb_tpuprof.tools import TOOLS
+from tests.ingest.xspaces import small_xspace
+
+SESSION = "2025_01_02_03_04_05"
+RUN = f"train/{SESSION}"
+
+
+@pytest.fixture
+def logdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "logs" / "train" / "plugins" / "profile" / SESSION
+    folder.mkdir(parents=True)
+    for host in ("a", "b"):
+        (folder / f"{host}.xplane.pb").write_bytes(small_xspace())
+    broken = tmp_path / "logs" / "train" / "plugins" / "profile" / "broken"
+    broken.mkdir()
+    (broken / "h.xplane.pb").write_bytes(small_xspace()[:-5])
+    return tmp_path / "logs"
+
+
+class Asking:
+    """A client of the plugin's routes."""
+
+    def __init__(self, logdir: Path) -> None:
+        self.apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
+
+    def __call__(self, path: str, headers: dict[str, str] | None = None, method: str = "GET", **query: str) -> TestResponse:
+        app = self.apps.get(path) or self.apps["/" + path.split("/")[1] + "/*"]
+        return Client(app).open(path, method=method, query_string=query, headers=headers)
+
+
+@pytest.fixture
+def ask(logdir: Path) -> Iterator[Asking]:
+    yield Asking(logdir)
+
+
+def error_of(response: TestResponse) -> dict[str, Any]:
+    """The error object; every error has a kind, a message and is JSON."""
+    told: dict[str, Any] = json.loads(response.data)["error"]
+    assert told["kind"]
+    assert told["message"]
+    return told
+
+
+def test_runs_and_tools(ask: Asking) -> None:
+    runs = json.loads(ask("/runs").data)["runs"]
+    assert {run["run"] for run in runs} == {RUN, "train/broken"}
+    told = json.loads(ask("/tools", run=RUN).data)
+    assert [host["host"] for host in told["hosts"]] == ["a", "b"]
+    assert [tool["name"] for tool in told["tools"]] == [tool.name for tool in TOOLS]
+    assert all(tool["available"] or (tool["reason"] and tool["remedy"]) for tool in told["tools"])
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
+def test_every_tool_answers_and_equals_the_command_line(ask: Asking, tool: str, logdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    response = ask(f"/data/{tool}", run=RUN, hosts="a")
+    assert response.status_code == 200
+    assert main(["show", tool, str(logdir / "train" / "plugins" / "profile" / SESSION), "--host", "a", "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {**json.loads(response.data), "run": ""} == {**shown, "run": ""}
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "kind"),
+    [
+        ("/data/trace_viewer", {"run": "../../etc"}, 404, "run_not_found"),
+        ("/data/trace_viewer", {"run": "gone"}, 404, "run_not_found"),
+        ("/data/trace_viewer", {}, 400, "bad_parameter"),
+        ("/data/nonsense", {"run": RUN}, 404, "tool_not_found"),
+        ("/data/trace_viewer", {"run": RUN, "hosts": "nobody"}, 404, "host_not_found"),
+        ("/data/trace_viewer", {"run": RUN, "hosts": "a,b"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "width_px": "wide"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "width_px": "1e999"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "start_ps": "nan"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "start_ps": "9", "end_ps": "3"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "tracks": "1,x"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "tracks": "99"}, 404, "event_not_found"),
+        ("/data/trace_viewer", {"run": RUN, "event": "100000"}, 404, "event_not_found"),
+        ("/data/trace_viewer", {"run": RUN, "unknown": "1"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "format": "xml"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": RUN, "format": "csv", "table": "none"}, 400, "bad_parameter"),
+        ("/data/trace_viewer", {"run": "train/broken"}, 422, "trace_format"),
+        ("/data/overview_page", {"run": "train/broken"}, 422, "trace_format"),
+        ("/assets/..%2f..%2frouting.py", {}, 404, "storage"),
+        ("/assets/nothing-12345678.js", {}, 404, "storage"),
+    ],
+)
+def test_bad_requests_are_told_what_is_wrong(ask: Asking, path: str, query: dict[str, str], status: int, kind: str) -> None:
+    response = ask(path, **query)
+    assert response.status_code == status
+    assert error_of(response)["kind"] == kind
+    assert ask("/data/trace_viewer", run=RUN).status_code == 200
+
+
+def test_only_get_is_answered(ask: Asking) -> None:
+    assert ask("/runs", method="POST").status_code == 405
+
+
+def test_an_answer_that_the_client_has_is_not_sent_again(ask: Asking, logdir: Path) -> None:
+    first = ask("/data/overview_page", run=RUN)
+    again = ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN)
+    assert again.status_code == 304
+    assert not again.data
+    assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN, hosts="a").status_code == 200
+    file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
+    os.utime(file, ns=(1, 1))
+    assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN).status_code == 200
+
+
+def test_answers_are_packed_for_who_takes_it_and_carry_safe_headers(ask: Asking) -> None:
+    plain = ask("/data/framework_op_stats", run=RUN)
+    packed = ask("/data/framework_op_stats", {"Accept-Encoding": "gzip"}, run=RUN)
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data
+    assert plain.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'self'" in plain.headers["Content-Security-Policy"]
+
+
+def test_a_run_deleted_while_it_is_open_is_said_to_be_gone(ask: Asking, logdir: Path) -> None:
+    assert ask("/data/trace_viewer", run=RUN).status_code == 200
+    shutil.rmtree(logdir / "train" / "plugins" / "profile" / SESSION)
+    response = ask("/data/trace_viewer", run=RUN)
+    assert response.status_code == 404
+    assert error_of(response)["kind"] == "run_not_found"
+    assert json.loads(ask("/runs").data)["runs"][0]["run"] == "train/broken"
+
+
+def test_a_file_that_is_overwritten_is_read_anew(ask: Asking, logdir: Path) -> None:
+    assert json.loads(ask("/data/trace_viewer", run=RUN).data)["scalars"]["n_events"]["value"] == 80
+    file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
+    file.write_bytes(b"\x0a\x0b\x12\x09/host:CPU")
+    assert json.loads(ask("/data/trace_viewer", run=RUN).data)["scalars"]["n_events"]["value"] == 0
+
+
+def test_a_defect_of_ours_is_a_500_without_its_details() -> None:
+    def fail(_request: object) -> Any:
+        raise RuntimeError("secret")
+
+    response = respond(SimpleNamespace(method="GET", path="/x", headers={}), fail)  # type: ignore[arg-type]
+    assert response.status_code == 500
+    assert b"secret" not in response.data
+
+
+def test_the_plugin_is_active_when_there_are_runs(logdir: Path, tmp_path: Path) -> None:
+    context = SimpleNamespace(logdir=str(logdir), flags=SimpleNamespace(logdir_spec=""))
+    plugin = make_plugin(context, "profile", "Profile")
+    assert plugin.plugin_name == "profile"
+    assert plugin.is_active()
+    assert plugin.frontend_metadata().tab_name == "Profile"
+    empty = make_plugin(SimpleNamespace(logdir=str(tmp_path / "none"), flags=None), "profile", "Profile")
+    assert not empty.is_active()
+
+
+def test_logdir_specs_name_their_runs(logdir: Path) -> None:
+    logdirs = Logdirs.of("", f"first:{logdir},{logdir}/train")
+    names = {run.name for run in logdirs.runs()}
+    assert f"first/{RUN}" in names
+    assert SESSION in names
+    assert logdirs.run(f"first/{RUN}").files
+
+
+def test_the_name_gives_way_to_another_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry_points(**_group: str) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="x", value="tb_tpuprof.serve.loader:ProfileLoader"), *others]
+
+    monkeypatch.setattr(loader.metadata, "entry_points", entry_points)
+    others: list[SimpleNamespace] = []
+    assert not loader.is_name_taken()
+    others.append(SimpleNamespace(name="profile", value="xprof.profile_plugin_loader:ProfilePluginLoader"))
+    assert loader.is_name_taken()
+    plugin = loader.ProfileLoader().load(SimpleNamespace(logdir="", flags=None))
+    assert (plugin.plugin_name, plugin.frontend_metadata().tab_name) == ("tpuprof", "Profile (tpuprof)")

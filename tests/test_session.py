@@ -1,0 +1,67 @@
+"""Sessions: each analysis once, files read anew when they change, memory bounded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.session import Session, SessionStore
+from tb_tpuprof.trace.trace import Trace
+from tests.ingest.xspaces import small_xspace
+
+
+def make_run(folder: Path, n_hosts: int) -> str:
+    """A run of that many equal hosts."""
+    folder.mkdir(parents=True)
+    for i in range(n_hosts):
+        (folder / f"h{i}.xplane.pb").write_bytes(small_xspace())
+    return str(folder)
+
+
+def test_an_analysis_runs_once_until_the_file_changes(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "r", 1), cache=False)
+    calls = []
+
+    def count(trace: Trace) -> int:
+        calls.append(trace)
+        return trace.n_events
+
+    assert [session.get(count, "h0"), session.get(count, "h0")] == [80, 80]
+    assert len(calls) == 1
+    os.utime(tmp_path / "r" / "h0.xplane.pb", ns=(5, 5))
+    session.get(count, "h0")
+    assert len(calls) == 2
+
+
+def test_map_keeps_the_order_of_hosts(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "r", 5), cache=False)
+    assert session.map(lambda trace: trace.info.host, ["h3", "h0", "h4"]) == ["h3", "h0", "h4"]
+
+
+def test_traces_beyond_the_memory_are_dropped(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "r", 4), cache=False)
+    one = session.trace("h0").size_bytes
+    session.memory_bytes = int(one * 2.5)
+    for host in session.hosts:
+        session.trace(host)
+    assert session.size_bytes <= session.memory_bytes
+
+
+def test_the_store_keeps_the_last_used_sessions_and_sees_new_files(tmp_path: Path) -> None:
+    store = SessionStore(limit=2)
+    runs = [Session(make_run(tmp_path / name, 1)).info for name in "abc"]
+    first = store.open(runs[0])
+    assert store.open(runs[0]) is first
+    store.open(runs[1])
+    store.open(runs[2])
+    assert store.open(runs[0]) is not first
+    (tmp_path / "b" / "h1.xplane.pb").write_bytes(small_xspace())
+    changed = Session(str(tmp_path / "b")).info
+    assert store.open(changed).hosts == ("h0", "h1")
+
+
+@pytest.mark.parametrize("name", ["", "named/run"])
+def test_a_sessions_name_is_the_runs_unless_given(tmp_path: Path, name: str) -> None:
+    assert Session(make_run(tmp_path / "r", 1), name=name).run == (name or "r")

@@ -30,4 +30,6 @@ def test_kind_of_an_instruction_is_its_name_without_number(name: str, expected: 
 
 
 def test_steps_are_called_train_or_test() -> None:
-    assert [is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")] == [True] * 3 + [False] * 3
+    assert [is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")] == [True] * 3 + [
+        False
+    ] * 3

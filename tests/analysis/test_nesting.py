@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 
 from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents, regions
@@ -67,7 +69,7 @@ def test_compiled_and_plain_nesting_agree_on_random_lines() -> None:
         start = np.sort(random.integers(0, 100, n)).astype(np.int64)
         end = start + random.integers(0, 40, n)
         offsets = np.sort(np.concatenate(([0, n], random.integers(0, n + 1, 3)))).astype(np.int64)
-        order = np.concatenate([a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in zip(offsets, offsets[1:], strict=False)]).astype(int)
+        order = np.concatenate([a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in itertools.pairwise(offsets)]).astype(int)
         start, end = start[order], end[order]
         take = random.integers(0, 2, n).astype(np.uint8)
         for arguments in ((start, end, offsets), (start, end, offsets, take)):

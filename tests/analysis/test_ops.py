@@ -101,7 +101,12 @@ def test_kernels_by_framework_operation_and_by_the_files_own_lines() -> None:
 
 
 def test_tpu_operations_carry_their_work() -> None:
-    ops = [DrawnEvent("fusion.1", 0, 10 * PS), DrawnEvent("dot.1", 2 * PS, 4 * PS), DrawnEvent("dot.1", 12 * PS, 4 * PS), DrawnEvent("x", 20 * PS, PS)]
+    ops = [
+        DrawnEvent("fusion.1", 0, 10 * PS),
+        DrawnEvent("dot.1", 2 * PS, 4 * PS),
+        DrawnEvent("dot.1", 12 * PS, 4 * PS),
+        DrawnEvent("x", 20 * PS, PS),
+    ]
     stats = {
         "fusion.1": {"program_id": 1, "symbol_id": 1, "hlo_category": "loop fusion"},
         "dot.1": {"program_id": 1, "symbol_id": 2, "tf_op": "jit(f)/dot_general:", "flops": 100, "bytes_accessed": 8},

@@ -25,6 +25,8 @@ def run_command(arguments: argparse.Namespace) -> str:
         lines.append(f"{tool.name:<24}{tool.summary}")
         if reason:
             lines.append(f"{'':<24}nothing to show: {reason} {availability.remedy if availability else ''}".rstrip())
-        lines += [f"{'':<24}--param {param.name}={param.default if param.default is not None else '…'}  {param.help}" for param in tool.params]
+        for param in tool.params:
+            default = "…" if param.default is None else param.default
+            lines.append(f"{'':<24}--param {param.name}={default}  {param.help}")
     lines.append(f"hosts: {', '.join(session.hosts) or 'none'}")
     return "\n".join(lines) + "\n"

@@ -163,7 +163,7 @@ def _array(data: npt.NDArray[np.uint8], start: int, dtype: str, offset: int, len
 
 
 def _arrays(trace: Trace) -> dict[str, npt.NDArray[Any]]:
-    arrays = {"strings.blob": trace.strings.blob, "strings.offsets": trace.strings.offsets}
+    arrays: dict[str, npt.NDArray[Any]] = {"strings.blob": trace.strings.blob, "strings.offsets": trace.strings.offsets}
     for name in _TABLES:
         part = getattr(trace, name)
         table = part.table if isinstance(part, StatTable) else part
@@ -177,5 +177,5 @@ def _trace(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], source: Fi
     for name, spec in _TABLES.items():
         table = Table(spec, {column.name: arrays[f"{name}.{column.name}"] for column in spec})
         parts[name] = StatTable(table, strings) if name in _STAT_TABLES else table
-    facts = {key: tuple(value) if isinstance(value, list) else value for key, value in info.items()}
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in info.items()}
     return Trace(TraceInfo(**facts), strings, source=source, **parts)

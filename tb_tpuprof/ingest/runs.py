@@ -1,6 +1,6 @@
 """A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
 
-    <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run name: <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run name: <folder above plugins>/<session>
 """
 
 from __future__ import annotations

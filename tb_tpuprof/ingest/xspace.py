@@ -298,7 +298,10 @@ class _Assembly:
     def _stat_names_table(self) -> Table:
         planes = [np.full(len(plane.stat_ids), number, np.int32) for number, plane in enumerate(self.planes)]
         names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
-        parts = {"plane": planes, "id": [plane.stat_ids for plane in self.planes], "name": names}
-        none = {"plane": np.int32, "id": np.int64, "name": np.int32}
-        return Table(schema.STAT_NAMES, {k: np.concatenate([*v, np.empty(0, none[k])]) for k, v in parts.items()})
-
+        no_ints = np.empty(0, np.int32)
+        columns = {
+            "plane": np.concatenate([*planes, no_ints]),
+            "id": np.concatenate([*(plane.stat_ids for plane in self.planes), _NONE]),
+            "name": np.concatenate([*names, no_ints]),
+        }
+        return Table(schema.STAT_NAMES, columns)

@@ -15,7 +15,9 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 
 # message: (number, name, type, repeated); a capital type is a message, and `map` fields are Entry messages of key and value.
 MESSAGES: dict[str, tuple[tuple[int, str, str, bool], ...]] = {
-    "XSpace": ((1, "planes", "XPlane", True), (2, "errors", "bytes", True), (3, "warnings", "bytes", True), (4, "hostnames", "bytes", True)),
+    "XSpace": (
+        (1, "planes", "XPlane", True), (2, "errors", "bytes", True), (3, "warnings", "bytes", True), (4, "hostnames", "bytes", True),
+    ),
     "XPlane": (
         (1, "id", "int64", False), (2, "name", "bytes", False), (3, "lines", "XLine", True), (4, "event_metadata", "EventEntry", True),
         (5, "stat_metadata", "StatEntry", True), (6, "stats", "XStat", True),

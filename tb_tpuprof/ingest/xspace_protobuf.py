@@ -148,7 +148,7 @@ def _clamped(value: int) -> int:
 
 
 def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted: set[bytes] | None) -> list[tuple[int, ...]]:
-    found = []
+    found: list[tuple[int, ...]] = []
     for stat in stats:
         which = stat.WhichOneof("value")
         name = names.get(stat.metadata_id)
@@ -175,7 +175,9 @@ def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted:
 
 def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
     wanted = {name.encode() for name in schema.HOT_STATS}
-    lines, events, stats = [], [], []
+    lines: list[Any] = []
+    events: list[Any] = []
+    stats: list[tuple[int, ...]] = []
     for key, line in rows.lines.items():
         ordered = sorted(rows.events[key], key=lambda event: (event[0], -event[1]))
         lines.append((*line, len(events), len(ordered)))
@@ -208,4 +210,4 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blobs, names)
-    return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)  # type: ignore[arg-type]
+    return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)

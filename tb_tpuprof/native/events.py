@@ -72,8 +72,8 @@ class IdMap:
 class Decoder:
     """Reads the lines of one file, plane by plane, into columns of events and rows of stats.
 
-    `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more), with room for all events;
-    the next event goes to row `n_events`. Stats gather in C memory until `stats()` copies them out.
+    `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
+    with room for all events; the next event goes to row `n_events`. Stats gather in C memory until `stats()` copies them out.
     """
 
     data: cython.const[uint8_t][::1]
@@ -218,9 +218,7 @@ class Decoder:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_stat(
-        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t
-    ) -> cython.int:
+    def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t) -> cython.int:
         """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
         id_: int64_t = 0
         row: StatRow
@@ -315,7 +313,7 @@ class Decoder:
         p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
         for i in range(starts.shape[0]):
             status = -1
-            if 0 <= starts[i] and 0 <= sizes[i] <= self.data.shape[0] - starts[i]:
+            if starts[i] >= 0 and 0 <= sizes[i] <= self.data.shape[0] - starts[i]:
                 status = self.read_stat(p, starts[i], starts[i] + sizes[i], owner)
             if status == -2:
                 raise MemoryError

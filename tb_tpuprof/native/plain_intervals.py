@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,7 +27,7 @@ def nest(start: Int64s, end: Int64s, line_offsets: Int64s, take: npt.NDArray[np.
     selfs = [0] * len(start)
     starts, ends, bounds = start.tolist(), end.tolist(), line_offsets.tolist()
     taken = None if take is None else take.tolist()
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in itertools.pairwise(bounds):
         stack: list[int] = []
         for i in range(first, last):
             if taken is not None and not taken[i]:
@@ -69,7 +71,7 @@ def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s) -> tuple[npt.ND
     depths = np.zeros(len(start), np.uint16)
     n_depths = np.zeros(len(line_offsets) - 1, np.int32)
     starts, durations, bounds = start.tolist(), duration.tolist(), line_offsets.tolist()
-    for line, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for line, (first, last) in enumerate(itertools.pairwise(bounds)):
         ends: list[int] = []
         for i in range(first, last):
             end = starts[i] + max(durations[i], 1)
@@ -93,9 +95,7 @@ def rows_by_depth(depth: npt.NDArray[np.uint16], line_offsets: Int64s, n_depths:
     return np.argsort(row, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int64)
 
 
-def charge(
-    start: Int64s, end: Int64s, klass: npt.NDArray[np.uint8], step: Int32s, n_steps: int, n_classes: int
-) -> npt.NDArray[np.int64]:
+def charge(start: Int64s, end: Int64s, klass: npt.NDArray[np.uint8], step: Int32s, n_steps: int, n_classes: int) -> npt.NDArray[np.int64]:
     """Time of each step, charged to the class of the highest number among those active; shape (n_steps, n_classes).
 
     Intervals are sorted by (step, start) and lie within their step. Raises ValueError for a class or step out of range.

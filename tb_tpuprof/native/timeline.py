@@ -33,9 +33,7 @@ class _Boxes:
     def append(self, box: Box) -> cython.bint:
         if self.n == self.room:
             room: int64_t = self.room * 2 if self.room else 4096
-            grown = cython.cast(
-                cython.pointer(Box), realloc(self.items, cython.cast(cython.size_t, room) * cython.sizeof(Box))
-            )
+            grown = cython.cast(cython.pointer(Box), realloc(self.items, cython.cast(cython.size_t, room) * cython.sizeof(Box)))
             if grown == cython.NULL:
                 return False
             self.items = grown
@@ -45,9 +43,7 @@ class _Boxes:
         return True
 
     def array(self):
-        dtype = np.dtype(
-            [("start", "<i8"), ("duration", "<i8"), ("row", "<i4"), ("event", "<i4"), ("n_merged", "<i4"), ("unused", "<i4")]
-        )
+        dtype = np.dtype([("start", "<i8"), ("duration", "<i8"), ("row", "<i4"), ("event", "<i4"), ("n_merged", "<i4"), ("unused", "<i4")])
         out = np.empty(self.n, dtype)
         if self.n:
             view: uint8_t[::1] = out.view(np.uint8)

@@ -185,7 +185,7 @@ def _family(trace: Trace, line: int, event: int) -> tuple[list[int], int]:
     start = trace.events["start_ps"][first:last]
     end = start + trace.events["duration_ps"][first:last]
     parent, self_ps = nest(start, end, np.array([0, last - first]))
-    chain = []
+    chain: list[int] = []
     above = int(parent[event - first])
     while above >= 0 and len(chain) < _MAX_ANCESTORS:
         chain.append(first + above)

@@ -1,6 +1,7 @@
 """The tables of a trace as data: each column's name, dtype, unit and meaning. `docs/trace_format.md` tells the same in prose.
 
-Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line, start, -duration), stats by (key, owner).
+Row numbers are ids: the line of an event is the row of table `lines`; -1 is none. Events are sorted by (line, start, -duration),
+stats by (key, owner).
 """
 
 from __future__ import annotations

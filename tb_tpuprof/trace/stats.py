@@ -35,7 +35,7 @@ class StatTable:
     def has(self, key: str) -> bool:
         """Whether any row has the stat."""
         rows = self.rows(key)
-        return rows.stop > rows.start
+        return bool(rows.stop > rows.start)
 
     def ints(self, key: str) -> Sparse:
         """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""

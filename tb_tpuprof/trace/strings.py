@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -45,7 +46,7 @@ class Strings(Sequence[str]):
         """Every string, decoded once."""
         bounds = self.offsets.tolist()
         blob = self.blob.tobytes()
-        return [blob[a:b].decode("utf-8", "replace") for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [blob[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(bounds)]
 
     @cached_property
     def _index(self) -> dict[str, int]:

@@ -53,7 +53,7 @@ class Asking:
 
 @pytest.fixture
 def ask(logdir: Path) -> Iterator[Asking]:
-    yield Asking(logdir)
+    return Asking(logdir)
 
 
 def error_of(response: TestResponse) -> dict[str, Any]:

@@ -49,7 +49,9 @@ def host_ops(trace: Trace) -> OpMetrics:
     op = _op_by_name(trace, names)
     rows, op_of_row = _rows_by_name(trace, op)
     for found_rows, found_op in (_rows_by_stage(trace, names), _rows_by_tf_op(trace, names), _rows_by_hlo_op(trace, names)):
-        if len(found_rows):
+        if not len(rows):
+            rows, op_of_row = found_rows, found_op
+        elif len(found_rows):
             order = np.argsort(np.concatenate((rows, found_rows)), kind="stable")
             rows, op_of_row = np.concatenate((rows, found_rows))[order], np.concatenate((op_of_row, found_op))[order]
             # An event that its own name makes an operation is not counted a second time by a stat.

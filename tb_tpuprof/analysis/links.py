@@ -18,6 +18,7 @@ from tb_tpuprof.trace.trace import Trace
 
 _TPU_LAUNCH = 12  # context type of a program's launch on a TPU
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
+_MOST_TYPES = 63  # context types are small numbers
 _CROWD = 64  # with this many on both sides an id says nothing any more
 _GET_NEXT = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
 EXECUTOR = "ExecutorState::Process"
@@ -62,29 +63,50 @@ def _all(trace: Trace) -> Iterator[Part]:
 
 def _hubs(made: Keys, used: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Hub of each producer and consumer, -1 without a counterpart or in a crowd of 64 on both sides; number of hubs."""
-    low = min(int(made.min()), int(used.min()))
-    width = max(int(made.max()), int(used.max())) - low + 1
-    if width <= 8 * (len(made) + len(used)) + 1024:
-        a, b, n = made - low, used - low, width
-    else:
-        keys = distinct(made)
-        a, b, n = np.searchsorted(keys, made), np.searchsorted(keys, used), len(keys)
-        b[(b >= n) | (keys[np.minimum(b, n - 1)] != used)] = -1
+    a, b, n = _numbered(made, used)
     n_a, n_b = np.bincount(a, minlength=n), np.bincount(b[b >= 0], minlength=n)
-    usable = (n_a > 0) & (n_b > 0) & ~((n_a >= _CROWD) & (n_b >= _CROWD))
+    usable = (n_a > 0) & (n_b > 0) & ((n_a < _CROWD) | (n_b < _CROWD))
     number = np.where(usable, np.cumsum(usable) - 1, -1)
     return number[a], np.where(b >= 0, number[b], -1), int(usable.sum())
+
+
+def _numbered(made: Keys, used: Keys) -> tuple[Keys, Keys, int]:
+    """Small numbers 0 … n - 1 in place of keys, equal where these are; -1 for a key that was not made.
+
+    Tracers count ids up from a few beginnings (such as a thread's number, shifted by 32 bits), so that in each block of 2^32
+    keys these lie close together: the key minus the keys before its block is small enough. Other keys are sorted.
+    """
+    both = np.concatenate((made, used))
+    block = both >> 32
+    first = int(block.min())
+    n_blocks = int(block.max()) - first + 1
+    if n_blocks <= 4096:
+        block -= first
+        low = both & 0xFFFFFFFF
+        width = np.full(n_blocks, -1, np.int64)
+        np.maximum.at(width, block, low)
+        n = int((width + 1).sum())
+        if n <= 8 * len(both) + 1024:
+            low += (np.cumsum(width + 1) - width - 1)[block]
+            return low[: len(made)], low[len(made) :], n
+    keys = distinct(made)
+    a, b, n = np.searchsorted(keys, made), np.searchsorted(keys, used), len(keys)
+    b[(b >= n) | (keys[np.minimum(b, n - 1)] != used)] = -1
+    return a, b, n
 
 
 def _contexts(trace: Trace) -> Iterator[Part]:
     """Producers and consumers by context type (`_pt`, `_ct`) and id (`_p`, `_c`); one part per type."""
     (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
-    for kind in distinct(made_type).tolist():
-        of_made, of_used = made_type == kind, used_type == kind
-        yield (
-            *_with_process(trace, producer[of_made], made[of_made]),
-            *_with_process(trace, consumer[of_used], used[of_used]),
-        )
+    if not len(made) or not len(used):
+        return
+    for kind in np.flatnonzero(np.bincount(made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)])).tolist():
+        of_made, of_used = np.flatnonzero(made_type == kind), np.flatnonzero(used_type == kind)
+        if len(of_made) and len(of_used):
+            yield (
+                *_with_process(trace, producer[of_made], made[of_made]),
+                *_with_process(trace, consumer[of_used], used[of_used]),
+            )
 
 
 def _typed(trace: Trace, type_key: str, id_key: str) -> tuple[Rows, Keys, Keys]:

@@ -42,7 +42,9 @@ def events_with(trace: Trace, *keys: str) -> tuple[Rows, Keys]:
 def distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Distinct values, ascending. For many values that are mostly distinct this beats np.unique's hashing several times."""
     ordered = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    kept: npt.NDArray[np.int64] = ordered[first]
+    return kept
 
 
 def marked(rows: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.intp]:

@@ -142,13 +142,12 @@ def _longest(parts: StepParts) -> tuple[Int64s, Int64s, Int64s]:
     return parts.marker_group[chosen], parts.marker_start[chosen], parts.marker_end[chosen]
 
 
-def _annotations(trace: Trace, classes: npt.NDArray[np.uint8]) -> Rows:
+def _annotations(trace: Trace, event_class: npt.NDArray[np.uint8]) -> Rows:
     """Events that mark steps: by name (train, test, TraceContext), and roots that users named."""
-    by_name = np.flatnonzero((classes == STEP_MARKER)[trace.events["metadata"]]) if (classes == STEP_MARKER).any() else np.empty(0, np.intp)
-    return np.union1d(by_name, groups(trace).named_roots).astype(np.intp)
+    return np.union1d(np.flatnonzero(event_class == STEP_MARKER), groups(trace).named_roots).astype(np.intp)
 
 
-def _functions(trace: Trace, _classes: npt.NDArray[np.uint8]) -> Rows:
+def _functions(trace: Trace) -> Rows:
     """Runs of tf.function and sessions that head a group: the nearest thing to steps where nobody annotated any."""
     owner = trace.event_stats.ints("_r").owner
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
@@ -163,9 +162,9 @@ def _host_parts(trace: Trace, source: str) -> StepParts:
     if not (group >= 0).any():
         return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
-    markers = _annotations(trace, classes) if source == "annotation" else _functions(trace, classes)
-    markers = markers[group[markers] >= 0]
     event_class = classes[trace.events["metadata"]]
+    markers = _annotations(trace, event_class) if source == "annotation" else _functions(trace)
+    markers = markers[group[markers] >= 0]
     event_class[group < 0] = NOT_COUNTED
     event_class[markers] = STEP_MARKER
     _mark_input_stages(trace, event_class)

@@ -7,7 +7,7 @@ An event or stat that is malformed is left out and counted. The twin is `ingest/
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field
 
@@ -73,7 +73,7 @@ class Decoder:
     """Reads the lines of one file, plane by plane, into columns of events and rows of stats.
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
-    with room for all events; the next event goes to row `n_events`. Stats gather in C memory until `stats()` copies them out.
+    with room for all events; the next event goes to row `n_events`. Stats gather in C memory until `take_stats` hands them out.
     """
 
     data: cython.const[uint8_t][::1]
@@ -91,11 +91,14 @@ class Decoder:
     names_by_id: IdMap
     chunks: cython.pointer(cython.pointer(StatRow))
     n_chunks: int64_t
+    memory: list
+    limit: int64_t
     n_stats: int64_t
     has_texts: cython.bint
 
     def __cinit__(self, data, columns):
         self.data = data
+        self.limit = self.data.shape[0]
         self.start, self.duration, self.metadata, position = columns
         self.is_wide = position.dtype == np.uint64
         if self.is_wide:
@@ -108,12 +111,10 @@ class Decoder:
         self.n_stats = 0
         self.has_texts = False
         self.n_chunks = 0
+        self.memory = []
         self.chunks = cython.NULL
 
     def __dealloc__(self):
-        i: int64_t
-        for i in range(self.n_chunks):
-            free(self.chunks[i])
         free(self.chunks)
 
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
@@ -139,7 +140,7 @@ class Decoder:
         with cython.nogil:
             while pos < end and self.n_events < self.start.shape[0]:
                 at = pos
-                pos = read_field(p, pos, end, cython.address(field))
+                pos = read_field(p, pos, end, self.limit, cython.address(field))
                 if pos < 0:
                     break
                 if field.number != 4 or field.wire != 2:
@@ -178,7 +179,7 @@ class Decoder:
         status: cython.int = 0 if pos < end else -1
         field: Field
         while pos < end:
-            pos = read_field(p, pos, end, cython.address(field))
+            pos = read_field(p, pos, end, self.limit, cython.address(field))
             if pos < 0:
                 status = -1
                 break
@@ -227,7 +228,7 @@ class Decoder:
         row.value = 0
         row.size = 0
         while pos < end:
-            pos = read_field(p, pos, end, cython.address(field))
+            pos = read_field(p, pos, end, self.limit, cython.address(field))
             if pos < 0:
                 return -1
             if field.number == 1 and field.wire == 0:
@@ -261,21 +262,29 @@ class Decoder:
     def append(self, row: StatRow) -> cython.int:
         """Append to the stats; -2 where memory is out."""
         if self.n_stats == self.n_chunks * CHUNK:
-            more = cython.cast(
-                cython.pointer(cython.pointer(StatRow)),
-                realloc(self.chunks, cython.cast(cython.size_t, self.n_chunks + 1) * cython.sizeof(cython.p_void)),
-            )
-            if more == cython.NULL:
-                return -2
-            self.chunks = more
-            chunk = cython.cast(cython.pointer(StatRow), malloc(cython.cast(cython.size_t, CHUNK) * cython.sizeof(StatRow)))
-            if chunk == cython.NULL:
-                return -2
-            self.chunks[self.n_chunks] = chunk
-            self.n_chunks += 1
+            with cython.gil:
+                if not self.add_chunk():
+                    return -2
         self.chunks[self.n_stats // CHUNK][self.n_stats % CHUNK] = row
         self.n_stats += 1
         return 0
+
+    @cython.cfunc
+    def add_chunk(self) -> cython.bint:
+        """Room for CHUNK more stats, as a NumPy array: those of a size lie on huge pages, which saves a fault every 4 KiB."""
+        more = cython.cast(
+            cython.pointer(cython.pointer(StatRow)),
+            realloc(self.chunks, cython.cast(cython.size_t, self.n_chunks + 1) * cython.sizeof(cython.p_void)),
+        )
+        if more == cython.NULL:
+            return False
+        self.chunks = more
+        memory = np.empty(CHUNK * cython.sizeof(StatRow), np.uint8)
+        view: uint8_t[::1] = memory
+        self.chunks[self.n_chunks] = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
+        self.memory.append(memory)
+        self.n_chunks += 1
+        return True
 
     def read_stats(self, starts: cython.const[int64_t][::1], sizes: cython.const[int64_t][::1], number: int64_t, owner: int32_t):
         """Stats in field `number` of many messages, owned by owner, owner + 1, …; malformed messages count as left out."""
@@ -294,7 +303,7 @@ class Decoder:
                     continue
                 status = 0
                 while pos < end and status == 0:
-                    pos = read_field(p, pos, end, cython.address(field))
+                    pos = read_field(p, pos, end, self.limit, cython.address(field))
                     if pos < 0:
                         status = -1
                     elif field.number == number and field.wire == 2:
@@ -365,9 +374,9 @@ class Decoder:
         with cython.nogil:
             for i in range(self.n_stats):
                 row = self.chunks[i // CHUNK][i % CHUNK]
-                if i % CHUNK == CHUNK - 1 or i == self.n_stats - 1:
-                    free(self.chunks[i // CHUNK])
-                    self.chunks[i // CHUNK] = cython.NULL
+                if i % CHUNK == CHUNK - 1:
+                    with cython.gil:
+                        self.memory[i // CHUNK] = None
                 if row.kind == 5:
                     row.value = texts[n_texts]
                     n_texts += 1
@@ -384,6 +393,8 @@ class Decoder:
                 value[at] = row.value
                 size[at] = row.size if row.kind == 6 else 0
         self.n_stats = 0
+        self.n_chunks = 0
+        self.memory = []
         return columns
 
     @cython.cfunc

@@ -18,6 +18,7 @@ def _walk(
     p: cython.pointer(cython.const[uint8_t]),
     pos: int64_t,
     end: int64_t,
+    limit: int64_t,
     rows: cython.pointer(int64_t),
     bad: cython.pointer(int64_t),
 ) -> int64_t:
@@ -28,7 +29,7 @@ def _walk(
     bad[0] = -1
     while pos < end:
         at = pos
-        pos = read_field(p, pos, end, cython.address(field))
+        pos = read_field(p, pos, end, limit, cython.address(field))
         if pos < 0:
             bad[0] = at
             break
@@ -55,12 +56,12 @@ def fields(data: cython.const[uint8_t][::1], start: int64_t, end: int64_t):
     p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
     n: int64_t
     with cython.nogil:
-        n = _walk(p, start, end, cython.NULL, cython.address(bad))
+        n = _walk(p, start, end, data.shape[0], cython.NULL, cython.address(bad))
     rows = np.empty((n, 4), np.int64)
     view: int64_t[:, ::1] = rows
     if n:
         with cython.nogil:
-            _walk(p, start, end, cython.address(view[0, 0]), cython.address(bad))
+            _walk(p, start, end, data.shape[0], cython.address(view[0, 0]), cython.address(bad))
     return rows, bad
 
 
@@ -101,7 +102,7 @@ def spans(
                 continue
             end = pos + sizes[i]
             while pos < end:
-                pos = read_field(p, pos, end, cython.address(field))
+                pos = read_field(p, pos, end, limit, cython.address(field))
                 if pos < 0:
                     b[i] = 1
                     break

@@ -1,4 +1,4 @@
-/** The entry: TensorBoard imports this module into its iframe and calls render(). Opened alone, boot.js does the same. */
+/** The entry: TensorBoard imports this module into its iframe and calls render(). In our own index.html it starts by itself. */
 import { h, render as mount } from 'preact';
 import { setApiBase } from './api/client';
 import { App } from './app';
@@ -42,3 +42,6 @@ export async function render(): Promise<void> {
   serveTooltips(document.body);
   mount(h(App, {}), root);
 }
+
+// No inline script may do it: the content security policy forbids them.
+if (document.documentElement.hasAttribute('data-standalone')) void render();

@@ -1,5 +1,5 @@
 /** The chosen run as a button; it opens the list of runs, newest first, with a search. */
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RunInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
@@ -83,6 +83,21 @@ function RunList({ close }: { close: () => void }): VNode {
   );
 }
 
+/** A long path breaks after its slashes rather than anywhere. */
+function Breakable({ name }: { name: string }): VNode {
+  const parts = name.split(/(?<=\/)/);
+  return (
+    <>
+      {parts.map((part, i) => (
+        <Fragment key={i}>
+          {i > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
 export function RunPicker(): VNode {
   const [isOpen, setOpen] = useState(false);
   const anchor = useRef<HTMLDivElement>(null);
@@ -92,7 +107,7 @@ export function RunPicker(): VNode {
   return (
     <div class="run-picker" ref={anchor}>
       <button type="button" class="run" aria-haspopup="dialog" aria-expanded={isOpen} aria-label={`Run ${run.value}. Choose another`} onClick={() => setOpen(!isOpen)}>
-        <b data-tip={run.value}>{run.value || (runs.value ? 'No run' : ' ')}</b>
+        <b data-tip={run.value}>{run.value ? <Breakable name={run.value} /> : runs.value ? 'No run' : ' '}</b>
         <i aria-hidden="true">▾</i>
         <small>{info ? runNote(info) : run.value && runs.value ? 'not in this directory' : ' '}</small>
       </button>

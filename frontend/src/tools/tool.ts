@@ -39,11 +39,13 @@ export function sideToken(data: TableData, name: string): (row: number) => strin
   return (row) => categoryToken(/host/i.test(String(side?.cell(row) ?? '')) ? 'host' : 'compute');
 }
 
-/** Columns of which nothing is known in any row: hidden at first. */
-export function unknownColumns(data: TableData): string[] {
-  const isUnknown = (column: TableColumn): boolean => {
-    for (let row = 0; row < data.nRows; row++) if (column.cell(row) !== null) return false;
+/** Columns that tell nothing, hidden at first: unknown in every row, or (of several rows) the same word or yes or no in each. */
+export function idleColumns(data: TableData): string[] {
+  const tellsNothing = (column: TableColumn): boolean => {
+    const first = column.cell(0);
+    if (first !== null && (column.kind === 'number' || data.nRows === 1)) return false;
+    for (let row = 1; row < data.nRows; row++) if (column.cell(row) !== first) return false;
     return data.nRows > 0;
   };
-  return data.columns.filter(isUnknown).map((column) => column.name);
+  return data.columns.filter(tellsNothing).map((column) => column.name);
 }

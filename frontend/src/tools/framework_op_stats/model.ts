@@ -51,10 +51,10 @@ export function shownShares(slices: readonly Slice[], hidden: ReadonlySet<string
   return new Map(shown.map((slice) => [slice.name, sum > 0 ? slice.fraction / sum : 0]));
 }
 
-/** The view of the operations to begin with: the server's order; nothing of which nothing is known. */
-export function initialView(data: TableData, unknown: readonly string[]): TableView {
+/** The view of the operations to begin with: the server's order; no column that tells nothing. */
+export function initialView(data: TableData, idle: readonly string[]): TableView {
   const names = new Set(data.columns.map((column) => column.name));
-  const hidden = [...HIDDEN_AT_FIRST.filter((name) => names.has(name)), ...unknown];
+  const hidden = [...HIDDEN_AT_FIRST.filter((name) => names.has(name)), ...idle];
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden.length < names.size ? hidden : []) };
 }
 

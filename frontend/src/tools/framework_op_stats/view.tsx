@@ -5,7 +5,7 @@ import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { sideToken, tableData, unknownColumns, type ToolProps } from '../tool';
+import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { Donut } from './donut';
 import { countsIdle, donutsOf, initialView, TOTALS } from './model';
 import './style.css';
@@ -27,7 +27,7 @@ function IdleSwitch({ params, setParams, info }: ViewProps): VNode | null {
 
 function Operations({ table, params, setParams }: { table: PayloadTable } & Omit<ViewProps, 'info'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => initialView(data, unknownColumns(data)), [data]);
+  const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   return (
     <Section title={table.title || 'Operations'} {...(table.note ? { note: table.note } : {})}>

@@ -8,16 +8,15 @@ import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
-import { choicesOf, PLAIN_VIEW, type TableColumn, type TableData } from '../../widgets/table/model';
+import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { sideToken, tableData, unknownColumns, type ToolProps } from '../tool';
+import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
 import { StepChart } from './step_chart';
 import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
 const TOP_OPS_COLUMNS = ['operation', 'type', 'host_or_device', 'self_time_ps', 'self_fraction', 'flop_rate_flops_per_s'];
-/** Beside each other they say nothing new when all rows are of one side. */
 const SIDE_COLUMN = 'host_or_device';
 
 function partColumns(parts: readonly Part[]): TableColumn[] {
@@ -55,14 +54,9 @@ function Breakdown({ table }: { table: PayloadTable | undefined }): VNode | null
   );
 }
 
-function sideColumns(data: TableData): string[] {
-  const side = data.columns.find((column) => column.name === SIDE_COLUMN);
-  return side && !choicesOf(side, data.nRows) ? [SIDE_COLUMN] : [];
-}
-
 function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
-  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set([...unknownColumns(data), ...sideColumns(data)]) } : PLAIN_VIEW), [data]);
+  const view = useMemo(() => (data ? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) } : PLAIN_VIEW), [data]);
   if (!table || !data?.nRows) return null;
   const open = (column: TableColumn, row: number, text: string): VNode | undefined =>
     column.name === 'operation' ? (

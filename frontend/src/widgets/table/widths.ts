@@ -6,7 +6,7 @@ const PADDING_PX = 17;
 const SAMPLE_ROWS = 200;
 const MIN_PX = 48;
 const MAX_TEXT_PX = 380;
-const LEGIBLE_TEXT_PX = 180;
+const LEGIBLE_TEXT_PX = 220;
 /** A bar beside a fraction's number. */
 const BAR_PX = 84;
 const MIN_BAR_PX = 36;

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import type { Table, ToolInfo } from '../api/types';
+import { idleColumns, serverParams, sideToken, tableData } from './tool';
+
+const table: Table = {
+  title: '',
+  note: '',
+  n_rows: 2,
+  columns: [
+    { name: 'where', title: 'Where', unit: '', kind: 'text', strings: ['Host', 'Device'], codes: [0, 1], description: 'Which side' },
+    { name: 'bound', title: 'Bound', unit: '', kind: 'text', strings: ['Unknown'], codes: [0, 0] },
+    { name: 'flops', title: 'FLOPs', unit: 'count', kind: 'number', values: [null, null] },
+    { name: 'n', title: 'N', unit: 'count', kind: 'number', values: [1, 1] },
+  ],
+};
+
+describe('a payload table', () => {
+  it('becomes columns, all or some, in the order asked for', () => {
+    const data = tableData(table, ['n', 'gone', 'where']);
+    expect(data.columns.map(({ name, description }) => [name, description])).toEqual([['n', undefined], ['where', 'Which side']]);
+    expect(data.columns.map((column) => column.cell(1))).toEqual([1, 'Device']);
+  });
+  it('has columns that tell nothing: unknown, or one word throughout', () => expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
+  it('has bars in the colour of the side', () => expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
+});
+
+describe('parameters', () => {
+  it('of the page are not sent to the server', () => {
+    const info = { params: [{ name: 'idle' }] } as unknown as ToolInfo;
+    expect(serverParams(info, { idle: 'false', sort: '-n', q: 'x' })).toEqual({ idle: 'false' });
+  });
+});

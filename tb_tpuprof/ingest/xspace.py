@@ -232,7 +232,8 @@ class _Assembly:
         rows: list[tuple[int, ...]] = []
         in_order = True
         decoder = self.decoders["event"]
-        hot = {name.encode() for name in schema.HOT_STATS}
+        plane_names = [self.texts.get(int(self.names[plane.name])) for plane in self.planes]
+        hot = {name.encode() for name in schema.hot_stats(plane_names)}
         is_hot = np.diff(self.texts.offsets) <= max(map(len, hot))
         for i in np.flatnonzero(is_hot).tolist():
             is_hot[i] = self.texts.bytes_at(i) in hot

@@ -174,7 +174,7 @@ def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted:
 
 
 def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
-    wanted = {name.encode() for name in schema.HOT_STATS}
+    wanted = {name.encode() for name in schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)}
     lines: list[Any] = []
     events: list[Any] = []
     stats: list[tuple[int, ...]] = []

@@ -6,6 +6,7 @@ stats by (key, owner).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -66,9 +67,19 @@ DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 
 # Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an event is looked at.
 HOT_STATS = (
-    "_r", "step_num", "iter_num", "id", "graph_type", "parent_id", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id",
-    "is_eager", "is_func", "step_name", "tf_op", "hlo_op", "hlo_module", "program_id", "process_id", "_ipl_stage_id",
-    "_ipl_stage_name", "_ipl_stage_cat", "kernel_details", "memcpy_details", "shape", "tf_function_call", "tracing_count",
-    "device_offset_ps", "device_duration_ps", "run_id", "queue_id", "device_ordinal", "core_type", "all_reduce_unique_id",
-    "dma_stall_duration_ps", "flops", "model_flops", "bytes_accessed", "step_idle_time_ps", "flow", "Time Scale Multiplier",
+    "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id", "is_eager",
+    "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
+    "flops", "model_flops", "bytes_accessed",
 )  # fmt: skip
+# Further ones that matter only in a trace with a plane of such a device.
+DEVICE_STATS = {
+    "/device:GPU:": ("kernel_details", "shape"),
+    "/device:TPU:": ("run_id", "queue_id", "device_ordinal", "core_type", "device_offset_ps", "device_duration_ps"),
+}
+
+
+def hot_stats(plane_names: Iterable[str]) -> frozenset[str]:
+    """The stats to decode on opening a trace that has planes of these names."""
+    names = list(plane_names)
+    devices = [stats for prefix, stats in DEVICE_STATS.items() if any(name.startswith(prefix) for name in names)]
+    return frozenset(HOT_STATS).union(*devices)

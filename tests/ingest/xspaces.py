@@ -11,11 +11,12 @@ from tb_tpuprof.ingest.source import FileSource
 from tb_tpuprof.ingest.xspace import FileBytes, decode
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
-from tb_tpuprof.trace.schema import HOT_STATS, TEXT
+from tb_tpuprof.trace.schema import DEVICE_STATS, HOT_STATS, TEXT
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.trace import Trace
 
 INT64 = st.one_of(st.integers(-5, 300), st.integers(-(2**63), 2**63 - 1))
+STAT_NAMES = [name.encode() for name in (*HOT_STATS, *sum(DEVICE_STATS.values(), ()))]
 TEXTS = st.one_of(st.sampled_from([b"", b"train", b"\xff\xfe bad", "µs".encode()]), st.binary(max_size=12))
 
 
@@ -32,9 +33,9 @@ def xspaces(draw: st.DrawFn) -> bytes:
 
 
 def _fill_plane(draw: st.DrawFn, plane: Any) -> None:
-    plane.id, plane.name = draw(INT64), draw(TEXTS)
+    plane.id, plane.name = draw(INT64), draw(st.one_of(TEXTS, st.sampled_from([b"/device:GPU:0", b"/device:TPU:1"])))
     ids = draw(st.lists(INT64, max_size=4))
-    names = draw(st.lists(st.one_of(TEXTS, st.sampled_from([name.encode() for name in HOT_STATS])), max_size=6))
+    names = draw(st.lists(st.one_of(TEXTS, st.sampled_from(STAT_NAMES)), max_size=6))
     for key, name in enumerate(names):
         plane.stat_metadata.add(key=draw(st.sampled_from([key, key * 2**40])), value={"id": key, "name": name})
     stat_ids = [entry.key for entry in plane.stat_metadata] + [77]

@@ -22,5 +22,5 @@ export default defineConfig({
       },
     },
   },
-  test: { environment: 'happy-dom', include: ['src/**/*.test.{ts,tsx}'] },
+  test: { environment: 'happy-dom', css: true, include: ['src/**/*.test.{ts,tsx}'] },
 });

@@ -35,9 +35,14 @@ function CopyLink(): VNode {
   }, [isCopied]);
   const copy = (): void => void copyText(linkTo()).then(() => setCopied(true));
   return (
-    <button type="button" class="button copy-link" data-tip="A link to exactly this view" onClick={copy}>
-      <span role="status">{isCopied ? 'Copied' : 'Copy link'}</span>
-    </button>
+    <>
+      <button type="button" class="button copy-link" aria-label="Copy link" data-tip="A link to exactly this view" onClick={copy}>
+        {isCopied ? 'Copied' : 'Copy link'}
+      </button>
+      <span class="hidden-text" role="status">
+        {isCopied ? 'Link copied' : ''}
+      </span>
+    </>
   );
 }
 

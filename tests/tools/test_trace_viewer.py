@@ -1,0 +1,92 @@
+"""The trace viewer's payload on a demo run: no event is lost, zooming makes boxes exact, details agree with the boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tb_tpuprof.errors import BadParameter, EventNotFound
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.trace_viewer import TOOL
+from tests.golden_files import demo_runs
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(str(demo_runs()["keras_slow_input"]), cache=False)
+
+
+def column(payload: Payload, table: str, name: str) -> npt.NDArray[np.generic]:
+    """A column's values."""
+    (found,) = (c.values for c in payload.tables[table].columns if c.name == name)
+    return found
+
+
+def window(session: Session, **params: object) -> Payload:
+    return TOOL.run(session, None, params)
+
+
+@pytest.mark.parametrize("width_px", [1, 100, 2000, 20_000])
+def test_no_event_is_lost_at_any_width(session: Session, width_px: int) -> None:
+    payload = window(session, width_px=width_px)
+    n_events = payload.scalars["n_events"].value
+    assert column(payload, "boxes", "n_merged").sum() == n_events
+    assert payload.scalars["n_events_in_window"].value == n_events
+    assert column(payload, "tracks", "n_events").sum() == n_events
+
+
+def test_a_wider_screen_merges_less(session: Session) -> None:
+    rows = [window(session, width_px=width_px).tables["boxes"].n_rows for width_px in (100, 1000, 10_000)]
+    assert rows == sorted(rows)
+
+
+def test_boxes_lie_in_the_window_and_in_drawing_order(session: Session) -> None:
+    start, end = 200_000_000_000, 210_000_000_000
+    payload = window(session, start_ps=start, end_ps=end)
+    starts, durations = column(payload, "boxes", "start_ps"), column(payload, "boxes", "duration_ps")
+    assert (starts < end).all()
+    assert (starts + np.maximum(durations, 1) > start).all()
+    tracks, depths = column(payload, "boxes", "track"), column(payload, "boxes", "depth")
+    same_row = (tracks[1:] == tracks[:-1]) & (depths[1:] == depths[:-1])
+    # Merged boxes are widened to whole pixels, exact ones never overlap.
+    merged = column(payload, "boxes", "n_merged") > 1
+    pixel_ps = (end - start) // 2000
+    room = np.where(merged[1:] | merged[:-1], 2 * pixel_ps, 0)
+    assert (starts[1:] + room >= (starts + durations)[:-1])[same_row].all()
+    assert payload.tables["boxes"].n_rows < session.trace("worker-0").n_events
+
+
+def test_asked_for_one_track_it_sends_one(session: Session) -> None:
+    track = int(column(window(session), "tracks", "track")[0])
+    assert set(column(window(session, tracks=str(track)), "boxes", "track").tolist()) == {track}
+
+
+def test_details_of_an_event_agree_with_its_box_and_its_ancestors_contain_it(session: Session) -> None:
+    payload = window(session)
+    exact = np.flatnonzero((column(payload, "boxes", "n_merged") == 1) & (column(payload, "boxes", "depth") >= 2))
+    box = int(exact[len(exact) // 2])
+    details = window(session, event=int(column(payload, "boxes", "event")[box]))
+    for name in ("start_ps", "duration_ps", "track", "depth"):
+        assert details.scalars[name].value == column(payload, "boxes", name)[box]
+    start, duration = (details.scalars[name].value for name in ("start_ps", "duration_ps"))
+    assert start is not None
+    assert duration is not None
+    above, lengths = column(details, "ancestors", "start_ps"), column(details, "ancestors", "duration_ps")
+    assert len(above) > 0
+    assert (above <= start).all()
+    assert (above + lengths >= start + duration).all()
+    assert 0 <= (details.scalars["self_time_ps"].value or 0) <= duration
+
+
+@pytest.mark.parametrize("params", [{"start_ps": 5, "end_ps": 5}, {"width_px": 0}, {"tracks": "a"}, {"start_ps": "soon"}])
+def test_bad_parameters_are_refused(session: Session, params: dict[str, object]) -> None:
+    with pytest.raises(BadParameter):
+        window(session, **params)
+
+
+@pytest.mark.parametrize("params", [{"event": 10**9}, {"tracks": "987654"}])
+def test_unknown_ids_are_not_found(session: Session, params: dict[str, object]) -> None:
+    with pytest.raises(EventNotFound):
+        window(session, **params)

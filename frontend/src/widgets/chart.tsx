@@ -16,7 +16,7 @@ export interface ChartProps {
   /** Changes when the option does. */
   optionKey: unknown;
   height: number;
-  /** What a screen reader says, and the image's file name. */
+  /** What a screen reader says; up to a colon it is also the image's file name. */
   label: string;
   on?: Record<string, (event: unknown) => void>;
 }
@@ -110,7 +110,7 @@ export function Chart(props: ChartProps): VNode {
   const { box, chart } = useChart(props);
   const save = (): void => {
     const url = chart.current?.getDataURL({ type: 'png', pixelRatio: 2, backgroundColor: tokenColor('--bg') });
-    if (url) saveUrl(url, `${props.label.replace(/\W+/g, '_').toLowerCase()}.png`);
+    if (url) saveUrl(url, `${(props.label.split(':')[0] ?? 'chart').replace(/\W+/g, '_').toLowerCase()}.png`);
   };
   return (
     <div class="chart" style={{ height: `${props.height}px` }}>

@@ -107,7 +107,7 @@ def _without_steps(ops: OpStats) -> str:
     top = int(metrics.self_ps.argmax())
     share = metrics.self_ps[top] / metrics.busy_ps
     return (
-        f"{text}. Of the operations on the {side}, {metrics.name[top]} took most: {format_time(float(metrics.self_ps[top]))}, "
+        f"{text}. Of the operations on the {side}, `{metrics.name[top]}` took most: {format_time(float(metrics.self_ps[top]))}, "
         f"{format_fraction(float(share))} of their time."
     )
 

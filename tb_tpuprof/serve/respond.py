@@ -81,7 +81,9 @@ def _success(request: Request, body: Body) -> Response:
     if body.filename:
         response.headers.set("Content-Disposition", "attachment", filename=body.filename)
     response.set_etag(tag)
-    return _secured(response.make_conditional(request))
+    response.make_conditional(request)
+    response.headers.setdefault("Content-Type", body.content_type)  # TensorBoard warns of a 304 without one
+    return _secured(response)
 
 
 def _secured(response: Response) -> Response:

@@ -19,6 +19,7 @@ from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.units import format_fraction, format_time
 
 N_SLICES = 10
+_STANDS_OUT = 0.1
 Floats = npt.NDArray[np.float64]
 
 
@@ -168,15 +169,30 @@ def _scalars(device: OpMetrics, host: OpMetrics) -> dict[str, Scalar]:
 
 
 def _verdict(device: OpMetrics, host: OpMetrics) -> Verdict | None:
-    """The largest operation, in a sentence."""
+    """Whether one operation or one type of them stands out, in a sentence."""
     where, ops = ("device", device) if device.busy_ps else ("host", host)
     if not ops.busy_ps:
         return None
     top = int(ops.self_ps.argmax())
     share = float(ops.self_ps[top]) / ops.busy_ps
-    time = f"{format_time(float(ops.self_ps[top]))} ({format_fraction(share)})"
-    text = f"No operation on the {where} takes longer than {ops.name[top]}: {time} of self time."
-    return Verdict("unknown", text, "compute" if where == "device" else "host", next=(NextStep("See it on the timeline", "trace_viewer"),))
+    time = f"{format_time(float(ops.self_ps[top]))}, {format_fraction(share)} of what all operations take"
+    text = f"`{ops.name[top]}` takes the most time on the {where}: {time}."
+    if share < _STANDS_OUT:
+        text = f"No single operation stands out on the {where}: `{ops.name[top]}` comes first with {time}."
+    next_steps = (NextStep("See it on the timeline", "trace_viewer"),)
+    return Verdict("unknown", text, "compute" if where == "device" else "host", _largest_type(ops), next_steps)
+
+
+def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
+    """The type that takes most, where it is not a single operation's."""
+    totals: dict[str, list[int]] = {}
+    for name, time in zip(ops.type, ops.self_ps.tolist(), strict=True):
+        totals.setdefault(name, []).append(time)
+    name, times = max(totals.items(), key=lambda item: sum(item[1]))
+    if len(times) < 2 or not name:
+        return ()
+    share = format_fraction(sum(times) / ops.busy_ps)
+    return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
 
 
 def _empty(device: OpMetrics, host: OpMetrics) -> tuple[Diagnostic, ...]:
@@ -192,5 +208,5 @@ TOOL = Tool(
     group="Time",
     summary="The framework's operations by time, on host and device",
     view=view,
-    params=(Param("idle", "Include idle", "bool", True, "Count idle time in the shares"),),
+    params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
 )

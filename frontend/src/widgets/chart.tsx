@@ -108,14 +108,15 @@ function useChart(props: ChartProps): { box: { current: HTMLDivElement | null };
 
 export function Chart(props: ChartProps): VNode {
   const { box, chart } = useChart(props);
+  const name = props.label.split(':')[0] || 'chart';
   const save = (): void => {
     const url = chart.current?.getDataURL({ type: 'png', pixelRatio: 2, backgroundColor: tokenColor('--bg') });
-    if (url) saveUrl(url, `${(props.label.split(':')[0] ?? 'chart').replace(/\W+/g, '_').toLowerCase()}.png`);
+    if (url) saveUrl(url, `${name.replace(/\W+/g, '_').toLowerCase()}.png`);
   };
   return (
     <div class="chart" style={{ height: `${props.height}px` }}>
       <div class="canvas" ref={box} role="img" aria-label={props.label} />
-      <button type="button" class="button small chart-save" aria-label={`Save ${props.label} as an image`} onClick={save}>
+      <button type="button" class="button small chart-save" aria-label={`Save ${name} as an image`} onClick={save}>
         PNG
       </button>
     </div>

@@ -1,5 +1,5 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
-import { numberAt, numberColumn, rowOf, scalarNumber, textAt, textColumn } from '../../api/table';
+import { rowOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format } from '../../base/units';
@@ -7,20 +7,6 @@ import { format } from '../../base/units';
 const MAX_TILES = 6;
 /** Scalars told within another tile. */
 const NOT_TILES = new Set(['step_time_sd_ps', 'step_time_min_ps', 'step_time_max_ps']);
-
-/** Columns of `steps` with the category whose colour they have, in the order in which they are stacked, from below. */
-const PARTS: Record<string, string> = {
-  device_compute_ps: 'compute',
-  device_collectives_ps: 'collective',
-  device_to_device_ps: 'd2d',
-  host_compute_ps: 'host',
-  kernel_launch_ps: 'launch',
-  compilation_ps: 'compile',
-  output_ps: 'output',
-  input_ps: 'input',
-  other_ps: 'other',
-};
-const PART_ORDER = Object.keys(PARTS);
 
 export interface TileModel {
   title: string;
@@ -48,41 +34,6 @@ export function tilesOf(payload: Payload): TileModel[] {
       return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
     })
     .slice(0, MAX_TILES);
-}
-
-export interface Series {
-  name: string;
-  title: string;
-  token: string;
-  values: (number | null)[];
-}
-
-/** The parts of each step that are not zero everywhere. */
-export function seriesOf(steps: Table | undefined): Series[] {
-  if (!steps) return [];
-  return PART_ORDER.flatMap((name) => {
-    const column = numberColumn(steps, name);
-    if (!column) return [];
-    const values = Array.from({ length: steps.n_rows }, (_, row) => numberAt(column, row));
-    return values.some((value) => value) ? [{ name, title: column.title, token: categoryToken(PARTS[name] ?? ''), values }] : [];
-  });
-}
-
-/** The number or name of each step, for the axis. */
-export function stepNames(steps: Table): string[] {
-  const numbers = numberColumn(steps, 'step');
-  const names = textColumn(steps, 'step');
-  return Array.from({ length: steps.n_rows }, (_, row) => {
-    if (names) return textAt(names, row) ?? String(row);
-    return String(numbers ? (numberAt(numbers, row) ?? row) : row);
-  });
-}
-
-/** "train 23", "train 24" … as the axis "train" with 23, 24 …: the words that all names begin with, once. */
-export function stepAxis(names: readonly string[]): { name: string; labels: string[] } {
-  const word = /^(.*\D)\s+\d+$/.exec(names[0] ?? '')?.[1] ?? '';
-  const isShared = word !== '' && names.every((name) => name.startsWith(`${word} `) && /^\d+$/.test(name.slice(word.length).trim()));
-  return isShared ? { name: word, labels: names.map((name) => name.slice(word.length).trim()) } : { name: 'step', labels: [...names] };
 }
 
 export interface Part {
@@ -139,12 +90,4 @@ export function recommendationsOf(table: Table | undefined): Recommendation[] {
     const { kind, text, tool } = rowOf(table, row);
     return { kind: String(kind ?? ''), text: String(text ?? ''), tool: String(tool ?? '') };
   });
-}
-
-/** The zoom "12..40" (first and last row of `steps`) as URL text; null: not one, or not within the steps. */
-export function parseZoom(text: string | undefined, nSteps: number): [number, number] | null {
-  const parts = /^(\d+)\.\.(\d+)$/.exec(text ?? '');
-  if (!parts) return null;
-  const [first, last] = [Number(parts[1]), Math.min(Number(parts[2]), nSteps - 1)];
-  return first < last ? [first, last] : null;
 }

@@ -10,9 +10,9 @@ import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { StepSection } from '../step_section';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
 import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
-import { StepChart } from './step_chart';
 import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
@@ -103,7 +103,7 @@ export function OverviewView({ payload, params, setParams }: { payload: Payload 
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {steps && <StepChart steps={steps} zoom={params['steps']} onZoom={(zoom) => setParams({ steps: zoom }, 'replace')} />}
+      {steps && <StepSection steps={steps} params={params} setParams={setParams} />}
       <div class="overview-columns">
         <Breakdown table={breakdown} />
         <TopOps table={topOps} />

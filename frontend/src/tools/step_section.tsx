@@ -1,0 +1,30 @@
+/** A payload's steps as a chart, with the zoom in the link. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Table } from '../api/types';
+import { plural } from '../base/units';
+import { StepChart, type StepShare } from '../widgets/step_chart';
+import { seriesOf, stepNames } from './steps';
+import type { ToolProps } from './tool';
+
+interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
+  steps: Table;
+  share?: StepShare;
+  note?: string;
+}
+
+export function StepSection({ steps, share, note, params, setParams }: StepSectionProps): VNode {
+  const names = useMemo(() => stepNames(steps), [steps]);
+  const series = useMemo(() => seriesOf(steps), [steps]);
+  return (
+    <StepChart
+      title={steps.title || 'Step time'}
+      note={note ?? (steps.note || plural(steps.n_rows, 'step'))}
+      names={names}
+      series={series}
+      {...(share ? { share } : {})}
+      zoom={params['steps']}
+      onZoom={(zoom) => setParams({ steps: zoom }, 'replace')}
+    />
+  );
+}

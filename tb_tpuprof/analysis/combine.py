@@ -13,15 +13,20 @@ from tb_tpuprof.analysis.steps import Steps, no_steps
 
 Int64s = npt.NDArray[np.int64]
 _MOST_SHIFTS = 1000  # steps by which hosts may be apart
+_NONE = slice(0, 0)
 
 
 @dataclass(frozen=True)
 class CommonSteps:
-    """Steps that all hosts ran. `n_without`: hosts that have none; `is_disjoint`: hosts have steps, but none in common."""
+    """Steps that all hosts ran. `n_without`: hosts that have none; `is_disjoint`: hosts have steps, but none in common.
+
+    `rows`: for each host, which of its own steps these are; empty slices where it has none.
+    """
 
     steps: Steps
     n_without: int = 0
     is_disjoint: bool = False
+    rows: tuple[slice, ...] = ()
 
 
 def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps:
@@ -35,9 +40,9 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     """
     given = [i for i, part in enumerate(parts) if len(part)]
     if not given:
-        return CommonSteps(no_steps(sum(part.n_incomplete for part in parts)), len(parts))
+        return CommonSteps(no_steps(sum(part.n_incomplete for part in parts)), len(parts), rows=(_NONE,) * len(parts))
     if len(given) == 1:
-        return CommonSteps(parts[given[0]], len(parts) - 1)
+        return CommonSteps(parts[given[0]], len(parts) - 1, rows=tuple(slice(0, len(part)) for part in parts))
     zero = min(start_ns)
     begins = [parts[i].start_ps + (start_ns[i] - zero) * 1000 for i in given]
     ends = [begin + parts[i].duration_ps for begin, i in zip(begins, given, strict=True)]
@@ -46,7 +51,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     first = max(0, *(-shift for shift in shifts))
     last = min(len(parts[i]) - shift for i, shift in zip(given, shifts, strict=True))
     if last <= first:
-        return CommonSteps(no_steps(), len(parts) - len(given), True)
+        return CommonSteps(no_steps(), len(parts) - len(given), True, (_NONE,) * len(parts))
     chosen = [slice(first + shift, last + shift) for shift in shifts]
     leader, of_leader = parts[given[lead]], chosen[lead]
     class_ps = np.sum([parts[i].class_ps[part] for i, part in zip(given, chosen, strict=True)], axis=0) // len(given)
@@ -56,6 +61,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
             leader.n_incomplete, leader.n_trimmed,
         ),
         len(parts) - len(given),
+        rows=tuple(chosen[given.index(i)] if i in given else _NONE for i in range(len(parts))),
     )  # fmt: skip
 
 

@@ -94,10 +94,10 @@ def steps(trace: Trace) -> Steps:
 
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         return assemble(trace, gpu_parts(trace), computes, "device")
-    found = assemble(trace, _host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
+    found = assemble(trace, host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
     if len(found):
         return found
-    by_function = assemble(trace, _host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
+    by_function = assemble(trace, host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
     return by_function if len(by_function) else found
 
 
@@ -155,7 +155,7 @@ def _functions(trace: Trace) -> Rows:
     return rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
 
 
-def _host_parts(trace: Trace, source: str) -> StepParts:
+def host_parts(trace: Trace, source: str) -> StepParts:
     """Markers and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
     group = groups(trace).group
     none = np.empty(0, np.int64)

@@ -38,7 +38,7 @@ def category_class(category: str) -> TimeClass:
 
 def tpu_steps(trace: Trace) -> Steps:
     """Steps that every TensorCore has. A step lasts as long as on its slowest core; the rest beside its operations is `other`."""
-    cores = [found for plane in planes(trace).tensor_cores if len((found := _markers(trace, plane))[0])]
+    cores = [found for plane in planes(trace).tensor_cores if len((found := step_markers(trace, plane))[0])]
     if not cores:
         return no_steps()
     number = cores[0][0]
@@ -60,7 +60,7 @@ def tpu_steps(trace: Trace) -> Steps:
     return Steps(number[kept], name, start[kept], duration[kept], class_ps[kept], "device", len(number) - len(kept))
 
 
-def _markers(trace: Trace, plane: int) -> tuple[Int64s, Int64s, Int64s]:
+def step_markers(trace: Trace, plane: int) -> tuple[Int64s, Int64s, Int64s]:
     """Group, start and duration of a core's steps; several step events of one group are one step."""
     none = np.empty(0, np.int64)
     lines = [line for line in lines_named(trace, plane, STEP_LINES) if trace.lines["n_events"][line]]

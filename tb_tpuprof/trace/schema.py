@@ -74,7 +74,7 @@ HOT_STATS = (
 # Further ones that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
     "/device:GPU:": ("kernel_details", "shape"),
-    "/device:TPU:": ("run_id", "queue_id", "device_ordinal", "core_type", "device_offset_ps", "device_duration_ps"),
+    "/device:TPU:": ("run_id", "queue_id", "device_ordinal", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id"),
 }
 
 

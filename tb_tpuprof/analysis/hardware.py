@@ -7,25 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tb_tpuprof.analysis import peaks
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.proto_fields import number_field
 from tb_tpuprof.trace.trace import Trace
 
-# Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and tensor cores, by
-# compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates them). Unknown: the next lower.
-_NVIDIA_FLOPS_PER_CYCLE = (
-    (20, 64), (30, 384), (50, 256), (60, 256), (61, 256), (70, 1024), (75, 1024), (80, 2048), (86, 1024), (89, 1024),
-    (90, 4096), (100, 8192),
-)  # fmt: skip
-# The same for AMD's compute units (CDNA white papers).
-_AMD_FLOPS_PER_CYCLE = {"gfx908": 1024, "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
 _AMD_BY_CAPABILITY = {(9, 4): "gfx942", (9, 5): "gfx950"}
-_NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell"}
+_GIGA = 1e9
+_NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell", 11: "Blackwell", 12: "Blackwell"}
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory."""
+    """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory.
+
+    Where a peak comes from, in this order: the trace (`peak_source` empty), the user's file, what multiprocessors and clock
+    give (GPU), the device's data sheet. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0.
+    """
 
     kind: str
     device: str
@@ -34,6 +33,8 @@ class Hardware:
     peak_hbm_bytes_per_s: float = 0.0
     peak_shared_bytes_per_s: float = 0.0
     memory_bytes: int = 0
+    peak_source: str = ""
+    n_chips: int = 0
 
     def bound_by(self, flops_per_s: float, bytes_per_s: float) -> str:
         """The resource that an operation uses closest to its peak; `Unknown` where no peak is known or nothing is measured."""
@@ -75,13 +76,42 @@ def _plane_text(trace: Trace, plane: int, key: str) -> str:
 
 def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
     plane = cores[0] if cores else planes(trace).sparse_cores[0]
-    giga = 1e9
-    return Hardware(
-        "TPU", _plane_text(trace, plane, "device_type_string") or "TPU", len(cores),
+    device = _plane_text(trace, plane, "device_type_string") or "TPU"
+    stated = (
         _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12,
-        _plane_number(trace, plane, "peak_hbm_bw_gigabytes_per_second") * giga,
-        _plane_number(trace, plane, "peak_vmem_rd_bw_gigabytes_per_second") * giga,
-    )  # fmt: skip
+        _plane_number(trace, plane, "peak_hbm_bw_gigabytes_per_second") * _GIGA,
+    )
+    flops, hbm, source = _with_tables(device, stated, 0.0)
+    shared = _plane_number(trace, plane, "peak_vmem_rd_bw_gigabytes_per_second") * _GIGA
+    chips = chip_of_plane(trace)
+    n_chips = len({chips[core] for core in cores}) if all(core in chips for core in cores) else 0
+    return Hardware("TPU", device, len(cores), flops, hbm, shared, 0, source, n_chips)
+
+
+def _with_tables(device: str, stated: tuple[float, float], computed_flops: float) -> tuple[float, float, str]:
+    """Peak FLOP rate, peak memory bandwidth, and where those come from that the trace does not state."""
+    own, sheet = peaks.of_user(device), peaks.data_sheet(device)
+    found, sources = list(stated), []
+    for i, field in enumerate(("flops_per_s", "hbm_bytes_per_s")):
+        if found[i]:
+            continue
+        if own and getattr(own, field):
+            found[i] = getattr(own, field)
+            sources.append(own.source)
+        elif i == 0 and computed_flops:
+            found[i] = computed_flops
+            sources.append("multiprocessors × operations per cycle × clock")
+        elif sheet:
+            found[i] = getattr(sheet, field)
+            sources.append(sheet.source)
+    return found[0], found[1], "; ".join(dict.fromkeys(sources))
+
+
+@once
+def chip_of_plane(trace: Trace) -> dict[int, int]:
+    """For each TPU plane that has a `core_details` stat (a CoreDetails message) the chip within the host, its field 4."""
+    spans = trace.plane_stats.spans("core_details")
+    return {plane: number_field(trace.source.read(position, size), 4) for plane, position, size in spans}
 
 
 def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
@@ -92,23 +122,16 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     cycles = _plane_number(trace, plane, "core_count") * _plane_number(trace, plane, "clock_rate") * 1e3
     if vendor == "AMD":
         gfx = written if written.startswith("gfx") else _AMD_BY_CAPABILITY.get((major, minor), "")
-        name, per_cycle = (f"AMD GPU {gfx}".strip(), _AMD_FLOPS_PER_CYCLE.get(gfx, 0))
+        name, per_cycle = (f"AMD GPU {gfx}".strip(), peaks.AMD_FLOPS_PER_CYCLE.get(gfx, 0))
         shared = cycles * (256 if gfx == "gfx950" else 128)
     else:
-        name, per_cycle = _nvidia_name(major, minor), nvidia_flops_per_cycle(major, minor)
+        name, per_cycle = _nvidia_name(major, minor), peaks.nvidia_flops_per_cycle(major, minor)
         shared = cycles * (256 if major > 2 else 128)
-    stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12
     is_model = bool(re.search(r"[A-Za-z]", written)) and not written.startswith("gfx")
-    return Hardware(
-        "GPU", written if is_model else name, len(gpus), stated or cycles * per_cycle,
-        _plane_number(trace, plane, "memory_bandwidth"), shared, int(_plane_number(trace, plane, "memory_size")),
-    )  # fmt: skip
-
-
-def nvidia_flops_per_cycle(major: int, minor: int) -> int:
-    """Peak operations per cycle of one multiprocessor; unknown generations count as the nearest older one."""
-    capability = major * 10 + minor
-    return max(((known, rate) for known, rate in _NVIDIA_FLOPS_PER_CYCLE if known <= capability), default=(0, 0))[1]
+    device = written if is_model else name
+    stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12, _plane_number(trace, plane, "memory_bandwidth")
+    flops, hbm, source = _with_tables(device, stated, cycles * per_cycle)
+    return Hardware("GPU", device, len(gpus), flops, hbm, shared, int(_plane_number(trace, plane, "memory_size")), source)
 
 
 def _nvidia_name(major: int, minor: int) -> str:

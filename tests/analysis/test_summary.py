@@ -5,9 +5,10 @@ import pytest
 
 from tb_tpuprof.analysis.combine import common_steps, sum_hardware
 from tb_tpuprof.analysis.diagnostics import step_notices, trace_notices
-from tb_tpuprof.analysis.hardware import Hardware, hardware, nvidia_flops_per_cycle
+from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import no_ops
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
+from tb_tpuprof.analysis.peaks import nvidia_flops_per_cycle
 from tb_tpuprof.analysis.recommend import advice, finding
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, no_steps
@@ -47,7 +48,7 @@ def test_amd_and_tpu_and_cpu() -> None:
 
 
 def test_unknown_generations_count_as_the_nearest_older() -> None:
-    assert [nvidia_flops_per_cycle(*c) for c in ((9, 0), (12, 0), (8, 7), (1, 0))] == [4096, 8192, 1024, 0]
+    assert [nvidia_flops_per_cycle(*c) for c in ((9, 0), (12, 0), (12, 1), (10, 7), (8, 7), (1, 0))] == [4096, 1024, 1024, 8192, 1024, 0]
 
 
 def test_an_operation_is_bound_by_what_it_uses_most() -> None:
@@ -101,7 +102,7 @@ def test_without_steps_the_largest_operation_is_named() -> None:
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
-    assert "on the host, Add took most: 11 µs" in found.text
+    assert "on the host, `Add` took most: 11 µs" in found.text
 
 
 def test_mixed_precision_is_suggested_where_compute_is_32_bit() -> None:

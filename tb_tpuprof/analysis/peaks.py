@@ -1,0 +1,131 @@
+"""Peak rates of accelerators from public data sheets: used where a trace states none. A file of the user's own goes before.
+
+Rates are dense (no sparsity), of 16-bit operands on matrix units, and of one *device*: what the trace shows as one plane. A chip
+of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; on v4 and v5p the two cores act as one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PEAKS_VARIABLE = "TPUPROF_PEAKS"
+_CLOUD = "https://cloud.google.com/tpu/docs/"
+_NVIDIA = "https://www.nvidia.com/en-us/data-center/"
+_AMD = "https://www.amd.com/en/products/accelerators/instinct/"
+_GB = 1e9
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Peak rates of one device, 0 where unknown. `pattern`: a regular expression that its name matches somewhere, in any case."""
+
+    pattern: str
+    flops_per_s: float
+    hbm_bytes_per_s: float
+    source: str
+
+
+# The first match counts, so names come before the shorter names that they contain.
+DEVICES = (
+    Peaks(r"TPU ?v?7x?\b", 2307e12 / 2, 7380 * _GB / 2, f"{_CLOUD}tpu7x (two devices a chip)"),
+    Peaks(r"TPU ?v6", 918e12, 1638 * _GB, f"{_CLOUD}v6e"),
+    Peaks(r"TPU ?v5 ?(e|lite)", 197e12, 819 * _GB, f"{_CLOUD}v5e"),
+    Peaks(r"TPU ?v5", 459e12, 2765 * _GB, f"{_CLOUD}v5p"),
+    Peaks(r"TPU ?v4 ?(i|lite)", 138e12, 614 * _GB, "Jouppi et al., ISCA 2021, doi:10.1109/ISCA52012.2021.00010"),
+    Peaks(r"TPU ?v4", 275e12, 1228 * _GB, f"{_CLOUD}v4"),
+    Peaks(r"TPU ?v3", 123e12 / 2, 900 * _GB / 2, f"{_CLOUD}v3 (two devices a chip)"),
+    Peaks(r"TPU ?v2", 46e12 / 2, 700 * _GB / 2, "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices a chip)"),
+    Peaks(r"\bG?B300", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
+    Peaks(r"\bGB200", 2500e12, 8000 * _GB, f"{_NVIDIA}gb200-nvl72/"),
+    Peaks(r"\bB200", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
+    Peaks(r"\bB100", 1750e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
+    Peaks(r"RTX PRO 6000 Blackwell", 503.8e12, 1792 * _GB, "https://www.nvidia.com/en-us/products/workstations/professional-desktop-gpus/"),
+    Peaks(r"RTX 5090", 419e12, 1792 * _GB, "NVIDIA RTX Blackwell GPU architecture white paper"),
+    Peaks(r"\b(H200|GH200)", 989.5e12, 4800 * _GB, f"{_NVIDIA}h200/"),
+    Peaks(r"\bH100.*PCIe", 756.5e12, 2000 * _GB, f"{_NVIDIA}h100/"),
+    Peaks(r"\bH100.*NVL", 835.5e12, 3900 * _GB, f"{_NVIDIA}h100/"),
+    Peaks(r"\bH100", 989.5e12, 3350 * _GB, f"{_NVIDIA}h100/"),
+    Peaks(r"\bL40S", 362.05e12, 864 * _GB, f"{_NVIDIA}l40s/"),
+    Peaks(r"\bL4\b", 121e12, 300 * _GB, f"{_NVIDIA}l4/"),
+    Peaks(r"\bA100.*80GB", 312e12, 2039 * _GB, f"{_NVIDIA}a100/ (SXM)"),
+    Peaks(r"\bA100", 312e12, 1555 * _GB, f"{_NVIDIA}a100/ (40 GB)"),
+    Peaks(r"\bA10G?\b", 125e12, 600 * _GB, f"{_NVIDIA}products/a10-gpu/"),
+    Peaks(r"\bV100", 125e12, 900 * _GB, f"{_NVIDIA}v100/"),
+    Peaks(r"\bT4\b", 65e12, 320 * _GB, f"{_NVIDIA}tesla-t4/"),
+    Peaks(r"\bP100", 21.2e12, 732 * _GB, f"{_NVIDIA}tesla-p100/"),
+    Peaks(r"\bMI355X", 2516.6e12, 8000 * _GB, f"{_AMD}mi350/mi355x.html"),
+    Peaks(r"\bMI350X|gfx950", 2306.9e12, 8000 * _GB, f"{_AMD}mi350/mi350x.html"),
+    Peaks(r"\bMI325X", 1307.4e12, 6000 * _GB, f"{_AMD}mi300/mi325x.html"),
+    Peaks(r"\bMI300A", 980.6e12, 5300 * _GB, f"{_AMD}mi300/mi300a.html"),
+    Peaks(r"\bMI300X|gfx942", 1307.4e12, 5300 * _GB, f"{_AMD}mi300/mi300x.html"),
+    Peaks(r"\bMI2(50X|50|10)|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
+    Peaks(r"\bMI100|gfx908", 184.6e12, 1229 * _GB, f"{_AMD}mi100.html"),
+)  # fmt: skip
+
+# Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and tensor cores, by
+# compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates them up to 10.0). From 10.3 on they
+# follow from the data sheets: rate / (multiprocessors x boost clock), such as 419e12 / (170 x 2.407e9) = 1024 on an RTX 5090.
+# Unknown capabilities count as the nearest older one of the same kind.
+NVIDIA_FLOPS_PER_CYCLE = (
+    (20, 64), (30, 384), (50, 256), (60, 256), (61, 256), (70, 1024), (75, 1024), (80, 2048), (86, 1024), (89, 1024),
+    (90, 4096), (100, 8192), (103, 8192), (110, 8192), (120, 1024), (121, 1024),
+)  # fmt: skip
+# The same for AMD's compute units (CDNA white papers).
+AMD_FLOPS_PER_CYCLE = {"gfx908": 1024, "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
+
+
+def nvidia_flops_per_cycle(major: int, minor: int) -> int:
+    """Peak operations per cycle of one multiprocessor; unknown generations count as the nearest older one."""
+    capability = major * 10 + minor
+    return max(((known, rate) for known, rate in NVIDIA_FLOPS_PER_CYCLE if known <= capability), default=(0, 0))[1]
+
+
+def data_sheet(device: str) -> Peaks | None:
+    """The built-in entry of a device by its name."""
+    return _first(DEVICES, device)
+
+
+def of_user(device: str) -> Peaks | None:
+    """The user's own entry of a device, from the file that TPUPROF_PEAKS names."""
+    return _first(_user_file()[0], device)
+
+
+def problem() -> str:
+    """What is wrong with the user's file, empty if nothing is."""
+    return _user_file()[1]
+
+
+def _first(entries: tuple[Peaks, ...], device: str) -> Peaks | None:
+    return next((entry for entry in entries if re.search(entry.pattern, device, re.IGNORECASE)), None)
+
+
+def _user_file() -> tuple[tuple[Peaks, ...], str]:
+    path = os.environ.get(PEAKS_VARIABLE, "")
+    return _read(path) if path else ((), "")
+
+
+@cache
+def _read(path: str) -> tuple[tuple[Peaks, ...], str]:
+    """Entries of `{"name": {"flops_per_s": …, "hbm_bytes_per_s": …}}`; read once per process."""
+    try:
+        given = json.loads(Path(path).read_text("utf-8"))
+        entries = tuple(_entry(name, values, path) for name, values in given.items())
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        return (), f"The peaks in {path} are not used: {error}"
+    return entries, ""
+
+
+def _entry(name: str, values: dict[str, object], path: str) -> Peaks:
+    unknown = set(values) - {"flops_per_s", "hbm_bytes_per_s"}
+    if unknown:
+        raise ValueError(f"`{name}` has the unknown field `{min(unknown)}`")
+    rates = [values.get(key, 0) for key in ("flops_per_s", "hbm_bytes_per_s")]
+    numbers = [float(rate) for rate in rates if isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0]
+    if len(numbers) < len(rates):
+        raise ValueError(f"the rates of `{name}` must be numbers of 0 or more")
+    return Peaks(re.escape(name), numbers[0], numbers[1], path)

@@ -21,6 +21,7 @@ export interface ToolView {
 /** Every tool has a view of its own; each is a chunk, loaded when it is first shown. */
 export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
+  input_pipeline_analyzer: { load: () => import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer) },
   framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
   trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
 };

@@ -39,6 +39,15 @@ export function rowOf(table: Table, row: number): Record<string, Cell> {
   return Object.fromEntries(table.columns.map((column) => [column.name, cellAt(column, row)]));
 }
 
+export function rowsOf(table: Table | undefined): Record<string, Cell>[] {
+  return table ? Array.from({ length: table.n_rows }, (_, row) => rowOf(table, row)) : [];
+}
+
+/** A cell as a number; anything else is unknown. */
+export function numberOf(cell: Cell | undefined): number | null {
+  return typeof cell === 'number' && Number.isFinite(cell) ? cell : null;
+}
+
 export function scalarNumber(payload: Payload, name: string): number | null {
   const value = payload.scalars[name]?.value;
   return typeof value === 'number' && Number.isFinite(value) ? value : null;

@@ -46,9 +46,10 @@ export function choose(change: Partial<Selection>, how: How = 'push'): void {
   else pending ??= window.setTimeout(() => write('replace'), REPLACE_DELAY_MS);
 }
 
-/** Goes to a tool; its parameters start anew. */
+/** Goes to a tool; its parameters start anew. A parameter `hosts` chooses hosts: it is the page's, not the tool's. */
 export function openTool(name: string, params: Readonly<Record<string, string>> = {}): void {
-  choose({ tool: name, params });
+  const { hosts: names, ...own } = params;
+  choose({ tool: name, params: own, ...(names ? { hosts: names.split(',') } : {}) });
 }
 
 export function setToolParams(change: Readonly<Record<string, string | undefined>>, { replace }: { replace: boolean }): void {

@@ -22,9 +22,15 @@ export interface PayloadPageProps extends ToolProps {
   content: (payload: Payload) => ComponentChildren;
 }
 
-export function PayloadPage({ run, hosts, params, info, listsDiagnostics = false, content }: PayloadPageProps): VNode {
-  const { data, error, isLoading, retry } = usePayload({ tool: info.name, run, hosts, params: serverParams(info, params) });
-  if (error) return <Failed what={`${info.title} of ${run}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />;
+export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, content }: PayloadPageProps): VNode {
+  const asked = serverParams(info, params);
+  const { data, error, isLoading, retry } = usePayload({ tool: info.name, run, hosts, params: asked });
+  if (error) {
+    const reset = (): void => setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
+    return (
+      <Failed what={`${info.title} of ${run}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} {...(Object.keys(asked).length ? { onReset: reset } : {})} />
+    );
+  }
   if (!data) return <Loading what={`Reading the trace for ${info.title}`} />;
   const urgent = data.diagnostics.filter((item) => !listsDiagnostics || item.severity === 'error');
   return (

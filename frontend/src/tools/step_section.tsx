@@ -9,13 +9,15 @@ import type { ToolProps } from './tool';
 
 interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
   steps: Table;
+  /** Says what to stack; absent: the columns that we know. */
+  breakdown?: Table | undefined;
   share?: StepShare;
   note?: string;
 }
 
-export function StepSection({ steps, share, note, params, setParams }: StepSectionProps): VNode {
+export function StepSection({ steps, breakdown, share, note, params, setParams }: StepSectionProps): VNode {
   const names = useMemo(() => stepNames(steps), [steps]);
-  const series = useMemo(() => seriesOf(steps), [steps]);
+  const series = useMemo(() => seriesOf(steps, breakdown), [steps, breakdown]);
   return (
     <StepChart
       title={steps.title || 'Step time'}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seriesOf, stepNames } from './steps';
+import { breakdownOf, seriesOf, stepNames } from './steps';
 import { tableOf } from './testing';
 
 describe('the series of steps', () => {
@@ -16,5 +16,26 @@ describe('the series of steps', () => {
   it('have the numbers or names of the steps', () => {
     expect(stepNames(tableOf({ step: [3, 4] }))).toEqual(['3', '4']);
     expect(stepNames(tableOf({ step: ['warm-up', '1'] }))).toEqual(['warm-up', '1']);
+  });
+
+  it('are those that the breakdown names, in its order, where it does', () => {
+    const steps = tableOf({ step: [3, 4], tc_compute_ps: [7, 8], tc_infeed_ps: [1, 2], sc_idle_ps: [5, 5] });
+    const breakdown = tableOf({ category: ['Infeed', 'Compute', 'Gone'], column: ['tc_infeed_ps', 'tc_compute_ps', 'gone_ps'], color: ['input', 'compute', 'output'] });
+    expect(seriesOf(steps, breakdown).map(({ name, title, token }) => [name, title, token])).toEqual([
+      ['tc_infeed_ps', 'Infeed', '--c-input'],
+      ['tc_compute_ps', 'Compute', '--c-compute'],
+    ]);
+  });
+
+  it('go into what occurs, largest first, and what does not', () => {
+    const { parts, absent } = breakdownOf(tableOf({ category: ['Input', 'Output', 'Compute'], color: ['input', 'output', 'compute'], avg_ps: [3, 0, 7], sd_ps: [1, 0, 1], fraction: [0.3, 0, 0.7] }));
+    expect(parts.map((part) => [part.title, part.fraction])).toEqual([['Compute', 0.7], ['Input', 0.3]]);
+    expect(absent).toEqual(['Output']);
+  });
+
+  it('may be of the host, with a time and a meaning; without any time there is none', () => {
+    const table = tableOf({ category: ['Enqueuing', 'Other'], color: ['launch', 'idle'], time_ps: [3, 7], fraction: [0.3, 0.7], meaning: ['Sending', ''] });
+    expect(breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning])).toEqual([['Other', 7, null, ''], ['Enqueuing', 3, null, 'Sending']]);
+    expect(breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts).toEqual([]);
   });
 });

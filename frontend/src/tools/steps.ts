@@ -1,5 +1,5 @@
 /** A payload's table of steps becomes the series of the step chart: the same in every tool that shows steps. Pure. */
-import { numberAt, numberColumn, textAt, textColumn } from '../api/table';
+import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../api/table';
 import type { Table } from '../api/types';
 import { categoryToken } from '../base/color';
 import type { StepSeries } from '../widgets/step_chart';
@@ -24,13 +24,56 @@ export function valuesOf(table: Table | undefined, name: string): (number | null
   return table && column ? Array.from({ length: table.n_rows }, (_, row) => numberAt(column, row)) : [];
 }
 
+interface Layer {
+  name: string;
+  title: string;
+  color: string;
+}
+
+/** What to stack, from below: what the breakdown names, else the columns that we know. */
+function layersOf(steps: Table, breakdown: Table | undefined): Layer[] {
+  if (breakdown && textColumn(breakdown, 'column')) {
+    return rowsOf(breakdown).map((row) => ({ name: String(row['column'] ?? ''), title: String(row['category'] ?? ''), color: String(row['color'] ?? '') }));
+  }
+  return PART_ORDER.map((name) => ({ name, title: numberColumn(steps, name)?.title ?? name, color: PARTS[name] ?? '' }));
+}
+
 /** The parts of each step that are not zero everywhere. */
-export function seriesOf(steps: Table | undefined): StepSeries[] {
-  return PART_ORDER.flatMap((name) => {
+export function seriesOf(steps: Table | undefined, breakdown?: Table): StepSeries[] {
+  if (!steps) return [];
+  return layersOf(steps, breakdown).flatMap(({ name, title, color }) => {
     const values = valuesOf(steps, name);
-    const title = numberColumn(steps, name)?.title ?? name;
-    return values.some((value) => value) ? [{ name, title, token: categoryToken(PARTS[name] ?? ''), values }] : [];
+    return values.some((value) => value) ? [{ name, title, token: categoryToken(color), values }] : [];
   });
+}
+
+export interface Part {
+  title: string;
+  token: string;
+  avgPs: number | null;
+  sdPs: number | null;
+  fraction: number;
+  meaning: string;
+}
+
+export interface Breakdown {
+  parts: Part[];
+  /** Names of those that took no time. */
+  absent: string[];
+}
+
+/** The parts that occur, largest first, and the names of those that do not. */
+export function breakdownOf(table: Table | undefined): Breakdown {
+  const all = (table ? rowsOf(table) : []).map((row) => ({
+    title: String(row['category'] ?? 'Other'),
+    token: categoryToken(String(row['color'] ?? '')),
+    avgPs: numberOf(row['avg_ps'] ?? row['time_ps']),
+    sdPs: numberOf(row['sd_ps']),
+    fraction: numberOf(row['fraction']) ?? 0,
+    meaning: String(row['meaning'] ?? ''),
+  }));
+  const parts = all.filter((part) => part.fraction > 0 || (part.avgPs ?? 0) > 0);
+  return { parts: parts.sort((a, b) => b.fraction - a.fraction), absent: all.filter((part) => !parts.includes(part)).map((part) => part.title) };
 }
 
 /** The number or name of each step, for the axis. */

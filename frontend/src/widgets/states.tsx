@@ -50,8 +50,18 @@ export function Message({ title, children, failed = false }: { title: string; ch
   );
 }
 
+export interface FailedProps {
+  what: string;
+  kind: string;
+  message: string;
+  remedy: string;
+  onRetry?: () => void;
+  /** Asks without what the link chose: a pipeline or a rank may be gone. */
+  onReset?: () => void;
+}
+
 /** What failed, where, what to do, and another try. */
-export function Failed(props: { what: string; kind: string; message: string; remedy: string; onRetry?: () => void }): VNode {
+export function Failed(props: FailedProps): VNode {
   return (
     <Message failed title={props.message || 'Something went wrong.'}>
       {props.remedy && (
@@ -67,6 +77,11 @@ export function Failed(props: { what: string; kind: string; message: string; rem
       {props.onRetry && (
         <button type="button" class="button" onClick={props.onRetry}>
           Retry
+        </button>
+      )}
+      {props.onReset && (
+        <button type="button" class="button" onClick={props.onReset}>
+          Show what opens by itself
         </button>
       )}
     </Message>

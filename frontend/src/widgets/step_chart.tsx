@@ -5,7 +5,7 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { exactText, format, scaleFor } from '../base/units';
+import { exactText, format, scaleFor, UNKNOWN } from '../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from './chart';
 import { parseZoom, stepAxis, zoomText } from './step_axis';
 import { Legend, Section } from './summary';
@@ -29,6 +29,8 @@ export interface StepShare {
   token: string;
   values: (number | null)[];
   band?: { title: string; low: (number | null)[]; high: (number | null)[] };
+  /** Of each step the core or host with the most of it. */
+  who?: { title: string; names: (string | null)[] };
 }
 
 export interface StepChartProps {
@@ -60,6 +62,7 @@ function tip({ names, series, share }: Drawn, color: Colors): (params: TipParams
       const ends = [share.band.low[at], share.band.high[at]].map((end) => format(end ?? null, 'fraction'));
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
+    if (share?.who) lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
     return tipElement(`${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines);
   };
 }

@@ -1,7 +1,6 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
 import { rowOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
-import { categoryToken } from '../../base/color';
 import { format } from '../../base/units';
 
 const MAX_TILES = 6;
@@ -34,35 +33,6 @@ export function tilesOf(payload: Payload): TileModel[] {
       return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
     })
     .slice(0, MAX_TILES);
-}
-
-export interface Part {
-  title: string;
-  token: string;
-  avgPs: number | null;
-  sdPs: number | null;
-  fraction: number;
-}
-
-function partsOf(breakdown: Table): Part[] {
-  return Array.from({ length: breakdown.n_rows }, (_, row) => {
-    const cells = rowOf(breakdown, row);
-    const number = (name: string): number | null => (typeof cells[name] === 'number' ? cells[name] : null);
-    return {
-      title: String(cells['category'] ?? 'Other'),
-      token: categoryToken(String(cells['color'] ?? '')),
-      avgPs: number('avg_ps'),
-      sdPs: number('sd_ps'),
-      fraction: number('fraction') ?? 0,
-    };
-  });
-}
-
-/** The parts that occur, largest first, and the names of those that do not. */
-export function breakdownOf(breakdown: Table | undefined): { parts: Part[]; absent: string[] } {
-  const all = breakdown ? partsOf(breakdown) : [];
-  const parts = all.filter((part) => part.fraction > 0 || (part.avgPs ?? 0) > 0);
-  return { parts: parts.sort((a, b) => b.fraction - a.fraction), absent: all.filter((part) => !parts.includes(part)).map((part) => part.title) };
 }
 
 export interface Fact {

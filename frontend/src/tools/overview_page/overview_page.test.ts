@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload } from '../../api/types';
 import { payloadOf, tableOf as table } from '../testing';
-import { breakdownOf, factsOf, recommendationsOf, tilesOf } from './model';
+import { factsOf, recommendationsOf, tilesOf } from './model';
 
 const payload = (scalars: Payload['scalars']): Payload => payloadOf({ scalars });
 const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][string] => ({ value, unit: 'ps', title, note });
@@ -18,12 +18,6 @@ describe('overview', () => {
 
   it('keeps unknown numbers as tiles with their reason, and no spread where there is none', () => {
     expect(tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps') }))).toEqual([{ title: 'Average', value: null, unit: 'ps', note: 'no steps' }]);
-  });
-
-  it('parts a step into what occurs, largest first, and what does not', () => {
-    const { parts, absent } = breakdownOf(table({ category: ['Input', 'Output', 'Compute'], color: ['input', 'output', 'compute'], avg_ps: [3, 0, 7], sd_ps: [1, 0, 1], fraction: [0.3, 0, 0.7] }));
-    expect(parts.map((part) => [part.title, part.fraction])).toEqual([['Compute', 0.7], ['Input', 0.3]]);
-    expect(absent).toEqual(['Output']);
   });
 
   it('lists facts and recommendations, unknown ones too', () => {

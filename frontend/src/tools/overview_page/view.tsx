@@ -2,57 +2,23 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
-import { format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
-import { Facts, Section, StackBar, Tiles } from '../../widgets/summary';
+import { Facts, Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { BreakdownSection } from '../breakdown';
 import { StepSection } from '../step_section';
+import { breakdownOf } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { breakdownOf, factsOf, recommendationsOf, tilesOf, type Part, type Recommendation } from './model';
+import { factsOf, recommendationsOf, tilesOf, type Recommendation } from './model';
 import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
 const TOP_OPS_COLUMNS = ['operation', 'type', 'host_or_device', 'self_time_ps', 'self_fraction', 'flop_rate_flops_per_s'];
 const SIDE_COLUMN = 'host_or_device';
-
-function partColumns(parts: readonly Part[]): TableColumn[] {
-  return [
-    { name: 'category', title: 'Category', kind: 'text', unit: '', cell: (row) => parts[row]?.title ?? null },
-    { name: 'avg_ps', title: 'Time', kind: 'number', unit: 'ps', description: 'Average over the steps', cell: (row) => parts[row]?.avgPs ?? null },
-    { name: 'sd_ps', title: '±', kind: 'number', unit: 'ps', description: 'Standard deviation over the steps', cell: (row) => parts[row]?.sdPs ?? null },
-    { name: 'fraction', title: 'Share', kind: 'number', unit: 'fraction', description: 'Share of the step', cell: (row) => parts[row]?.fraction ?? null },
-  ];
-}
-
-function Breakdown({ table }: { table: PayloadTable | undefined }): VNode | null {
-  const { parts, absent } = useMemo(() => breakdownOf(table), [table]);
-  const data = useMemo(() => ({ columns: partColumns(parts), nRows: parts.length }), [parts]);
-  if (!parts.length) return null;
-  const bar = parts.map((part) => ({ ...part, tip: `${part.title}: ${format(part.avgPs, 'ps')}, ${format(part.fraction, 'fraction')}` }));
-  const label = parts.map((part) => `${part.title} ${format(part.fraction, 'fraction')}`).join(', ');
-  const name = (column: TableColumn, row: number): VNode | undefined =>
-    column.name === 'category' ? (
-      <span class="part-name">
-        <span class="dot" style={{ background: `var(${parts[row]?.token ?? '--c-idle'})` }} />
-        {parts[row]?.title}
-      </span>
-    ) : undefined;
-  return (
-    <Section title="Where a step goes" {...(table?.note ? { note: table.note } : {})}>
-      <StackBar parts={bar} label={label} />
-      <Table data={data} label="Where a step goes" hasToolbar={false} render={name} barToken={(row) => parts[row]?.token ?? '--c-idle'} />
-      {absent.length > 0 && (
-        <p class="muted">
-          <small>No time in: {absent.join(', ')}.</small>
-        </p>
-      )}
-    </Section>
-  );
-}
 
 function TopOps({ table }: { table: PayloadTable | undefined }): VNode | null {
   const data = useMemo(() => table && tableData(table, TOP_OPS_COLUMNS), [table]);
@@ -100,12 +66,13 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
 export function OverviewView({ payload, params, setParams }: { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const { steps, breakdown, top_ops: topOps, environment, recommendations } = payload.tables;
   const facts = factsOf(environment);
+  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {steps && <StepSection steps={steps} params={params} setParams={setParams} />}
+      {steps && <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />}
       <div class="overview-columns">
-        <Breakdown table={breakdown} />
+        <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
         <TopOps table={topOps} />
       </div>
       <Recommendations items={recommendationsOf(recommendations)} />

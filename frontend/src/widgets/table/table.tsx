@@ -28,6 +28,10 @@ export interface TableProps {
   /** Own content for a cell; undefined: the usual. */
   render?: (column: TableColumn, row: number, text: string) => ComponentChildren | undefined;
   hasToolbar?: boolean;
+  /** A click on a row, or Enter on one of its cells, chooses it. */
+  onRow?: (row: number) => void;
+  /** The row that is chosen. */
+  chosenRow?: number | undefined;
   maxHeight?: string;
 }
 
@@ -102,7 +106,14 @@ function Body({ props, largest, columns, rows, range, active, id }: BodyProps): 
   for (let at = range.first; at < Math.min(range.last, rows.length); at++) {
     const row = rows[at] as number;
     lines.push(
-      <tr key={row} aria-rowindex={at + 2} data-at={at}>
+      <tr
+        key={row}
+        aria-rowindex={at + 2}
+        aria-selected={props.onRow ? row === props.chosenRow : undefined}
+        data-at={at}
+        class={props.onRow ? 'to-choose' : undefined}
+        onClick={props.onRow ? () => props.onRow?.(row) : undefined}
+      >
         {columns.map((column, c) => {
           const cell = column.cell(row);
           const isActive = active.row === at && active.column === c;
@@ -173,7 +184,7 @@ function clampActive(to: Active, nRows: number, nColumns: number): Active {
   return { row: Math.max(0, Math.min(nRows - 1, to.row)), column: Math.max(0, Math.min(nColumns - 1, to.column)) };
 }
 
-function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (row: number) => void): { active: Active; onKey: (event: KeyboardEvent) => void; onClick: (event: MouseEvent) => void } {
+function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (row: number) => void, choose?: (row: number) => void): { active: Active; onKey: (event: KeyboardEvent) => void; onClick: (event: MouseEvent) => void } {
   const [active, setActive] = useState<Active>({ row: 0, column: 0 });
   const onKey = (event: KeyboardEvent): void => {
     if (event.target !== event.currentTarget) return;
@@ -181,6 +192,12 @@ function useActive(rows: Int32Array, columns: readonly TableColumn[], reveal: (r
       const column = columns[active.column];
       const cell = column?.cell(rows[active.row] ?? -1);
       if (column && cell !== undefined) void copyText(cell === null ? '' : String(cell));
+      return;
+    }
+    const row = rows[active.row];
+    if (event.key === 'Enter' && choose && row !== undefined) {
+      event.preventDefault();
+      choose(row);
       return;
     }
     const to = event.ctrlKey || event.metaKey || event.altKey ? null : moved(active, event.key, 15);
@@ -213,7 +230,7 @@ export function Table(props: TableProps): VNode {
   const natural = useMemo(() => naturalWidths(data, mono), [data]);
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length);
-  const { active, onKey, onClick } = useActive(rows, columns, range.reveal);
+  const { active, onKey, onClick } = useActive(rows, columns, range.reveal, props.onRow);
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
   const widths = fitWidths(columns, natural, useRoom(scroll), !hasToolbar);

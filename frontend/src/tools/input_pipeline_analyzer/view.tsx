@@ -1,0 +1,143 @@
+/** The input pipeline from top to bottom: tiles, steps with their waiting, device and host side, advice, operations, hosts. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { canOpen } from '../../state/catalog';
+import { choose, openTool } from '../../state/selection';
+import { RichText } from '../../widgets/rich_text';
+import { DiagnosticsList } from '../../widgets/states';
+import { Facts, Section, Tiles } from '../../widgets/summary';
+import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { BreakdownSection } from '../breakdown';
+import { StepSection } from '../step_section';
+import { breakdownOf } from '../steps';
+import { idleColumns, tableData, type ToolProps } from '../tool';
+import { adviceOf, categoryTokens, chartNote, hasInputOps, shareOf, sparseCoreOf, tilesOf, type Advice } from './model';
+import './style.css';
+
+type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
+
+const NO_INPUT_OPS =
+  'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
+const OPS_TOTALS = ['n_occurrences', 'self_time_ps', 'self_fraction'];
+
+function Dotted({ text, token }: { text: string; token: string | undefined }): VNode {
+  return (
+    <span class="part-name">
+      <span class="dot" style={{ background: `var(${token ?? '--c-idle'})` }} />
+      {text}
+    </span>
+  );
+}
+
+function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: ReadonlyMap<string, string> }): VNode | null {
+  if (!items.length) return null;
+  return (
+    <Section title="What to do" note="most worthwhile first">
+      <ol class="advice">
+        {items.map(({ category, text, tool }, i) => (
+          <li key={i}>
+            <b>
+              <Dotted text={category} token={tokens.get(category)} />
+            </b>
+            <p>
+              <RichText text={text} />{' '}
+              {canOpen(tool) && (
+                <button type="button" class="text-link" onClick={() => openTool(tool)}>
+                  Look closer
+                </button>
+              )}
+            </p>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const view = useMemo(() => parseView(params), [params]);
+  const categories = data.columns.find((column) => column.name === 'category');
+  const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';
+  const dotted = (column: TableColumn, row: number, text: string): VNode | undefined => (column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined);
+  return (
+    <Section title={table.title || 'Input operations'} note={table.note || 'on the host, by self time'}>
+      <Table
+        data={data}
+        label={table.title || 'Input operations'}
+        view={view}
+        onView={(next, how) => setParams(viewChange(view, next), how)}
+        totals={OPS_TOTALS}
+        mono={['operation']}
+        render={dotted}
+        barToken={token}
+      />
+    </Section>
+  );
+}
+
+function Hosts({ table }: { table: PayloadTable }): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'host')) }), [data]);
+  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
+  const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
+    column.name === 'host' ? (
+      <button type="button" class="text-link">
+        {text}
+      </button>
+    ) : undefined;
+  return (
+    <Section title={table.title || 'Hosts'} note={table.note || 'the one that waits most first; click one to see it alone'}>
+      <Table data={data} view={view} label={table.title || 'Hosts'} hasToolbar={data.nRows > 10} render={link} barToken="--c-input" onRow={(row) => choose({ hosts: [nameOf(row)] })} />
+    </Section>
+  );
+}
+
+function HostSide({ payload }: { payload: Payload }): VNode {
+  const table = payload.tables['host_categories'];
+  const breakdown = useMemo(() => breakdownOf(table), [table]);
+  return (
+    <BreakdownSection
+      title={table?.title || 'Input pipeline on the host'}
+      note={table?.note || 'by what it does'}
+      breakdown={breakdown}
+      timeOf="Self time of the operations of that kind"
+      shareOf="Share of the time of the input pipeline"
+      empty={NO_INPUT_OPS}
+    />
+  );
+}
+
+export function InputPipelineView({ payload, params, setParams }: ViewProps): VNode {
+  const { steps, breakdown, input_ops: ops, hosts, advice } = payload.tables;
+  const share = useMemo(() => steps && shareOf(steps), [steps]);
+  const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
+  const tokens = useMemo(() => categoryTokens(payload), [payload]);
+  const sparseCore = sparseCoreOf(steps);
+  const link = { params, setParams };
+  return (
+    <>
+      <Tiles tiles={tilesOf(payload)} />
+      {steps && <StepSection steps={steps} breakdown={breakdown} note={chartNote(steps.n_rows, share)} {...(share ? { share } : {})} {...link} />}
+      <div class="two-columns">
+        <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
+        <HostSide payload={payload} />
+      </div>
+      {sparseCore.length > 0 && (
+        <Section title="SparseCores" note="beside the steps, on average">
+          <Facts facts={sparseCore} />
+        </Section>
+      )}
+      <AdviceList items={adviceOf(advice)} tokens={tokens} />
+      {hosts && hosts.n_rows > 1 && <Hosts table={hosts} />}
+      {ops && hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
+      {payload.diagnostics.length > 0 && (
+        <Section title="About this trace">
+          <DiagnosticsList items={payload.diagnostics} />
+        </Section>
+      )}
+    </>
+  );
+}

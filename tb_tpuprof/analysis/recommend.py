@@ -69,6 +69,28 @@ def finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind), others + extra)
 
 
+def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
+    """What the same costs say of the input alone: highly, moderately, possibly or not input-bound. Never at odds with `finding`.
+
+    Possibly: little is seen to wait for input, but the untraced or idle time is moderate or high, and that can be waiting for
+    data that the trace does not show.
+    """
+    if not len(steps):
+        return Finding("unknown", "", f"Whether the job waits for input cannot be told. {_without_steps(ops)}")
+    by_category = {cost.category: cost for cost in costs(steps)}
+    waits, rest = by_category["input"], by_category["other"]
+    others = tuple(_sentence(cost, kind) for cost in costs(steps) if cost.severity and cost.category not in ("input", "other"))
+    if waits.severity:
+        return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind), others)
+    seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
+    if rest.severity:
+        idle = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
+        for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {idle}"
+        text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {for_time}, which can be waiting, too."
+        return Finding("warn", "other", text, others)
+    return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
+
+
 def _sentence(cost: Cost, kind: str) -> str:
     """A cost in words that say what the time is."""
     time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"

@@ -1,0 +1,181 @@
+"""input_pipeline_analyzer: does the job wait for its input, where on the host does the time go, and what to change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.diagnostics import Notice, step_notices
+from tb_tpuprof.analysis.hardware import hardware
+from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
+from tb_tpuprof.analysis.input_advice import Advice, costliest, input_advice, short
+from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
+from tb_tpuprof.analysis.op_stats import sum_op_stats
+from tb_tpuprof.analysis.recommend import Finding, input_finding
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.input_pipeline_tables import (
+    HOST_PARTS,
+    PARTS,
+    breakdown_table,
+    deviation,
+    host_categories_table,
+    hosts_table,
+    input_ops_table,
+    mean,
+    steps_table,
+)
+from tb_tpuprof.units import format_fraction, format_time
+
+_FAR_APART = 0.05  # difference between two shares of waiting that is worth a sentence
+
+
+def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
+    """The input of one, several or all hosts together."""
+    parts = session.map(input_part, hosts)
+    found = input_pipeline(parts)
+    kind = sum_hardware(session.map(hardware, hosts)).kind
+    told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
+    advice = input_advice(found, told.level)
+    return Payload(
+        "input_pipeline_analyzer",
+        session.run,
+        hosts,
+        {
+            "steps": steps_table(found),
+            "breakdown": breakdown_table(found),
+            "host_categories": host_categories_table(found.host_time),
+            "input_ops": input_ops_table(found),
+            "advice": _advice_table(advice),
+            "hosts": hosts_table(found),
+        },
+        _scalars(found),
+        _verdict(told, found, advice),
+        _diagnostics(found, parts),
+    )
+
+
+def _advice_table(advice: tuple[Advice, ...]) -> Table:
+    titles = {name: told[0] for name, told in (*PARTS.items(), *HOST_PARTS.items())}
+    return Table(
+        "What to do",
+        (
+            text_column("category", "For", [titles[one.category] for one in advice]),
+            text_column("text", "What to do", [one.text for one in advice]),
+            text_column("tool", "Tool", [one.tool for one in advice]),
+        ),
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _scalars(found: InputPipeline) -> dict[str, Scalar]:
+    steps, share = found.steps, found.input_fraction
+    time, n = steps.duration_ps, len(steps)
+    host = found.host_time
+    result = {
+        "step_time_avg_ps": Scalar(_known(mean(time)), "ps", "Average step time"),
+        "step_time_sd_ps": Scalar(_known(deviation(time)), "ps", "Standard deviation"),
+        "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step"),
+        "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step"),
+        "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
+        "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input"),
+        "input_fraction_sd": Scalar(_known(deviation(share)), "fraction", "Standard deviation of waiting", "over steps"),
+        "input_fraction_min": Scalar(float(share.min()) if n else None, "fraction", "Least waiting step"),
+        "input_fraction_max": Scalar(float(share.max()) if n else None, "fraction", "Most waiting step"),
+        "waiting_avg_ps": Scalar(_known(mean(steps.category_ps("input"))), "ps", "Waiting per step"),
+        "output_fraction": Scalar(steps.fraction("output") if n else None, "fraction", "Output"),
+        "other_fraction": Scalar(steps.fraction("other") if n else None, "fraction", "Idle" if found.cores else "Other"),
+        "host_input_ps": Scalar(host.total_ps if host.total_ps else None, "ps", "Host time for input", "all threads"),
+        "host_enqueue_fraction": Scalar(
+            host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "fraction", "Enqueuing", "of the host's time"
+        ),
+    }
+    if found.cores:
+        most = float(found.cores.most.mean())
+        result["input_fraction_worst_core"] = Scalar(most, "fraction", "Waiting on the worst core", "the mean over steps")
+    return result
+
+
+def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...]) -> Verdict:
+    """The finding, then what it is made of: the host, the core and the work on the host that cost most; links of the advice."""
+    details = [*_worst_host(found), *_worst_core(found), *_on_host(found, told.level), *told.details]
+    next_steps = []
+    if told.level in ("warn", "bad") and len(found.hosts) == 1:
+        worst = int(found.steps.category_ps(told.category).argmax())
+        start, end = int(found.steps.start_ps[worst]), int(found.steps.start_ps[worst] + found.steps.duration_ps[worst])
+        waits = "waits" if told.category == "input" else "idles"
+        text = f"Look at the step that {waits} longest ({found.steps.name[worst]}) in the trace viewer"
+        next_steps.append(NextStep(text, "trace_viewer", {"start_ps": str(start), "end_ps": str(end)}))
+    tools = {one.tool for one in advice}
+    if told.level != "good" and "tf_data_bottleneck_analysis" in tools:
+        next_steps.append(NextStep("See which stage of the tf.data pipeline holds it up", "tf_data_bottleneck_analysis"))
+    if told.level == "good":
+        next_steps.append(NextStep("See what the steps spend their time on", "overview_page"))
+    color = "idle" if told.category == "other" else told.category
+    return Verdict(told.level, told.text, color, tuple(details), tuple(next_steps))
+
+
+def _worst_host(found: InputPipeline) -> list[str]:
+    """Names the host that waits most, where hosts differ; and that they do not, where they do not."""
+    known = [part for part in found.hosts if len(part.steps)]
+    if len(known) < 2 or not known[0].fraction:
+        return []
+    most, least = known[0], known[-1]
+    if most.fraction - least.fraction < _FAR_APART:
+        return [f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its steps."]
+    text = f"{most.host} waits most: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
+    return [f"{text}; {least.host} waits least, {format_fraction(least.fraction)}."]
+
+
+def _worst_core(found: InputPipeline) -> list[str]:
+    """Names the core that waits most, where the cores differ."""
+    if not found.cores or not found.cores.most.any():
+        return []
+    most, least = float(found.cores.most.mean()), float(found.cores.least.mean())
+    if most - least < _FAR_APART:
+        return []
+    names = [name for name in found.cores.worst if name]
+    name = max(sorted(set(names)), key=names.count)
+    text = f"Cores wait unequally: {format_fraction(least)} to {format_fraction(most)} of a step"
+    return [
+        f"{text}; core {name} waits longest in {names.count(name)} of {len(found.steps)} steps, and the others wait for it in collectives."
+    ]
+
+
+def _on_host(found: InputPipeline, level: str) -> list[str]:
+    """Where on the host the time for input goes."""
+    time = found.host_time
+    if not time.largest:
+        return (
+            []
+            if level == "good"
+            else ["The host's trace names no operations of an input pipeline, so where its time for input goes is unknown."]
+        )
+    share = time.time_ps[HOST_CATEGORIES.index(time.largest)] / time.total_ps
+    what = HOST_PARTS[time.largest][0].lower()
+    text = f"On the host {format_fraction(share)} of the time for input is {what}"
+    name = costliest(found.host_input, time.largest)
+    return [f"{text}; `{short(name)}` takes most of it." if name else f"{text}."]
+
+
+def _diagnostics(found: InputPipeline, parts: list[InputPart]) -> tuple[Diagnostic, ...]:
+    notices: list[Notice] = [notice for part in parts for notice in part.notices]
+    notices += step_notices(found.common, len(parts), any(part.has_loop_ops for part in parts))
+    if found.moved_ps:
+        text = "The cores ran no infeed: their idle time counts as waiting for input while the host waited for it in the same step."
+        notices.append(Notice("info", text))
+    order = ("error", "warning", "info")
+    return tuple(Diagnostic(n.severity, n.message, n.remedy) for n in sorted(notices, key=lambda notice: order.index(notice.severity)))
+
+
+TOOL = Tool(
+    name="input_pipeline_analyzer",
+    title="Input pipeline",
+    group="Input",
+    summary="Whether the job waits for its input, where on the host the time goes and what to change",
+    view=view,
+)

@@ -1,0 +1,192 @@
+"""The input pipeline analyser's tables: steps, their breakdown, the host's time by category, input operations, hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostTime
+from tb_tpuprof.analysis.input_pipeline import InputPipeline
+from tb_tpuprof.analysis.tpu_input import SC_PARTS, TC_PARTS
+from tb_tpuprof.tools.base import Column, Table, Unit
+from tb_tpuprof.tools.columns import text_column
+
+Numbers = npt.NDArray[Any]
+
+# Parts of a step as they are stacked, from below: title, colour, what the time was spent on. First those of CPUs and GPUs.
+PARTS = {
+    "device_compute": ("Device compute", "compute", "computing on the device"),
+    "device_collectives": ("Device collectives", "collective", "collective communication between devices, such as all-reduce"),
+    "device_to_device": ("Device to device", "d2d", "transfers between devices"),
+    "host_compute": ("Host compute", "host", "operations and other traced work on the host"),
+    "kernel_launch": ("Kernel launch", "launch", "preparing and launching kernels on the host"),
+    "compilation": ("Compilation", "compile", "compiling on the host"),
+    "output": ("Output", "output", "copies from device to host"),
+    "input": ("Input", "input", "waiting for the input pipeline's next element, and copies from host to device"),
+    "other": ("Other", "idle", "the rest, in which nothing traced ran: Python, other host work, or waiting"),
+}
+_TC = {
+    "tc_compute": ("Compute", "compute", "computing on the TensorCore"),
+    "collective_compute": ("Collectives", "collective", "communicating with other cores, all of them taking part"),
+    "collective_sync": ("Waiting in collectives", "launch", "waiting in a collective for the core that comes last"),
+    "device_to_device": ("Send and receive", "d2d", "transfers to and from other cores"),
+    "sparse_wait": ("Waiting for the SparseCore", "host", "waiting for embeddings from the SparseCore"),
+    "tc_infeed": ("Infeed", "input", "waiting for input: infeed, or idle while the host waited for input"),
+    "host_transfer": ("Host transfer", "compile", "sending to the host and receiving from it"),
+    "tc_outfeed": ("Outfeed", "output", "handing results to the host"),
+    "tc_idle": ("Idle", "idle", "no operation ran"),
+}
+_SC = {
+    "sc_compute": "SparseCore compute", "sc_infeed": "SparseCore infeed", "sc_outfeed": "SparseCore outfeed", "sc_idle": "SparseCore idle",
+}  # fmt: skip
+HOST_PARTS = {
+    "enqueuing": ("Enqueuing", "d2d", "handing data to the device"),
+    "preprocessing": (
+        "Preprocessing",
+        "host",
+        "making elements from what was read: map, batch, shuffle, and waiting for these in other threads",
+    ),
+    "advanced_reads": (
+        "Advanced reads",
+        "output",
+        "reading files ahead of need: below an interleave, a prefetch, a parallel map or a cache",
+    ),
+    "demanded_reads": ("Demanded reads", "input", "reading files when the next element is asked for"),
+    "other": ("Other", "idle", "the rest of the time between enqueues, and stages of no known kind"),
+}
+
+
+def number(name: str, title: str, values: Numbers, unit: Unit, description: str = "") -> Column:
+    """A column of numbers."""
+    return Column(name, title, values, unit, description=description)
+
+
+def mean(values: Numbers) -> float:
+    """Mean; NaN of nothing."""
+    return float(values.mean()) if len(values) else np.nan
+
+
+def deviation(values: Numbers) -> float:
+    """Standard deviation of a sample; of a single value it is 0, of nothing NaN."""
+    if len(values) > 1:
+        return float(values.std(ddof=1))
+    return 0.0 if len(values) else np.nan
+
+
+def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Numbers]]:
+    """Name, (title, colour, meaning) and times per step of the parts that sum up to a step, as stacked."""
+    if found.cores:
+        times = found.cores.parts
+        return [(name, _TC[name], times[name]) for name in TC_PARTS if name != "sparse_wait" or times[name].any()]
+    return [(name, told, found.steps.category_ps(name)) for name, told in PARTS.items()]
+
+
+def steps_table(found: InputPipeline) -> Table:
+    """A row per step, a column per part, the share that waits for input; on TPUs how the cores differ."""
+    steps = found.steps
+    columns = [
+        text_column("step", "Step", steps.name),
+        number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
+        number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
+    ]
+    columns += [number(f"{name}_ps", title, times, "ps", f"Time spent {what}") for name, (title, _, what), times in _parts(found)]
+    columns.append(number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time"))
+    if found.cores:
+        cores = found.cores
+        columns += [
+            number(
+                "input_fraction_min",
+                "Least waiting core",
+                cores.least,
+                "fraction",
+                "Share that waits for input on the core that waits least",
+            ),
+            number(
+                "input_fraction_max", "Most waiting core", cores.most, "fraction", "Share that waits for input on the core that waits most"
+            ),
+            text_column("input_core", "Waits longest", cores.worst, "The core that waits most for input, as host:core"),
+        ]
+        columns += [number(f"{name}_ps", _SC[name], cores.parts[name], "ps") for name in SC_PARTS if name in cores.parts]
+    return Table("Steps", tuple(columns))
+
+
+def breakdown_table(found: InputPipeline) -> Table:
+    """A row per part of the step. The share is the ratio of the sums over all steps."""
+    parts = _parts(found)
+    whole = int(found.steps.duration_ps.sum())
+    share = [int(times.sum()) / whole if whole else np.nan for _, _, times in parts]
+    return Table(
+        "Step time by category",
+        (
+            text_column("category", "Category", [title for _, (title, _, _), _ in parts]),
+            text_column("column", "Column", [f"{name}_ps" for name, _, _ in parts]),
+            text_column("color", "Colour", [color for _, (_, color, _), _ in parts]),
+            number("avg_ps", "Average", np.array([mean(times) for _, _, times in parts]), "ps", "Mean time per step"),
+            number("sd_ps", "Standard deviation", np.array([deviation(times) for _, _, times in parts]), "ps", "Of the sample (n - 1)"),
+            number("fraction", "Share", np.array(share), "fraction", "Of all steps"),
+            text_column("meaning", "Meaning", [f"Time spent {what}" for _, (_, _, what), _ in parts]),
+        ),
+    )
+
+
+def host_categories_table(time: HostTime) -> Table:
+    """The host's time for input by what it was spent on."""
+    total = time.total_ps
+    times = np.array(time.time_ps)
+    note = "Self times of the input operations, summed over all threads."
+    if time.enqueue_fraction >= 0:
+        note = "Scaled to the time between enqueues, in which threads work side by side."
+    return Table(
+        "Host: where the time for input goes",
+        (
+            text_column("category", "Category", [HOST_PARTS[name][0] for name in HOST_CATEGORIES]),
+            text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),
+            number("time_ps", "Time", times, "ps"),
+            number("fraction", "Share", times / total if total else np.full(len(times), np.nan), "fraction", "Of all five"),
+            text_column("meaning", "Meaning", [f"Time spent {HOST_PARTS[name][2]}" for name in HOST_CATEGORIES]),
+        ),
+        note if total else "No input operations were traced.",
+    )
+
+
+def input_ops_table(found: InputPipeline) -> Table:
+    """A row per operation of the input pipeline, largest self time first, then by name."""
+    ops, category = found.host_input.ops, found.host_input.category
+    by_name = np.argsort(np.array(ops.name, np.str_), kind="stable") if len(ops) else np.empty(0, np.intp)
+    order = by_name[np.argsort(-ops.self_ps[by_name], kind="stable")]
+    rows = order.tolist()
+    whole = ops.busy_ps or 1
+    of_all = "Of the self time of all input operations"
+    return Table(
+        "Input operations on the host",
+        (
+            text_column("operation", "Operation", [ops.name[i] for i in rows]),
+            number("n_occurrences", "Occurrences", ops.n_occurrences[order], "count"),
+            number("total_time_ps", "Total time", ops.time_ps[order], "ps", "Of all occurrences, with nested operations"),
+            number("total_fraction", "Total share", ops.time_ps[order] / whole, "fraction", of_all),
+            number("self_time_ps", "Self time", ops.self_ps[order], "ps", "Of all occurrences, without nested operations"),
+            number("self_fraction", "Self share", ops.self_ps[order] / whole, "fraction", of_all),
+            text_column("category", "Category", [HOST_PARTS[category[i]][0] for i in rows]),
+        ),
+    )
+
+
+def hosts_table(found: InputPipeline) -> Table:
+    """A row per host, the one that waits the largest share of its steps first."""
+    hosts = found.hosts
+    times = [part.host_time for part in hosts]
+    largest = [time.largest for time in times]
+    return Table(
+        "Hosts",
+        (
+            text_column("host", "Host", [part.host for part in hosts]),
+            number("n_steps", "Steps", np.array([len(part.steps) for part in hosts]), "count"),
+            number("step_time_avg_ps", "Average step time", np.array([mean(part.steps.duration_ps) for part in hosts]), "ps"),
+            number("input_fraction", "Waiting for input", np.array([part.fraction for part in hosts]), "fraction", "Of its steps' time"),
+            number("waiting_ps", "Waiting per step", np.array([part.waiting_ps for part in hosts]), "ps", "Mean over its steps"),
+            text_column("host_category", "Most host time in", [HOST_PARTS[name][0] if name else "" for name in largest]),
+            number("host_category_ps", "Of that", np.array([max(time.time_ps) if time.total_ps else np.nan for time in times]), "ps"),
+        ),
+    )

@@ -34,15 +34,21 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
 
     The host whose steps span the shortest time leads. Every other is shifted against it by whole steps, 0, 1, 2 … and -1,
     -2 …; the shift under which steps overlap longest counts, the first of equals. `start_ns` is the clock at each trace's 0.
+    Where some hosts' steps are those of accelerators, hosts without (coordinators, data workers) are left out of the steps.
 
         host A    │ 0 │ 1 │ 2 │ 3 │
         host B      │ 0 │ 1 │ 2 │         in common: A1/B0, A2/B1, A3/B2 if these overlap more than A0/B0 …
     """
     given = [i for i, part in enumerate(parts) if len(part)]
+    on_devices = [i for i in given if parts[i].source == "device"]
+    given, n_coordinators = (on_devices, len(given) - len(on_devices)) if on_devices else (given, 0)
+    n_without = len(parts) - len(given) - n_coordinators
     if not given:
         return CommonSteps(no_steps(sum(part.n_incomplete for part in parts)), len(parts), rows=(_NONE,) * len(parts))
     if len(given) == 1:
-        return CommonSteps(parts[given[0]], len(parts) - 1, rows=tuple(slice(0, len(part)) for part in parts))
+        return CommonSteps(
+            parts[given[0]], n_without, rows=tuple(slice(0, len(part)) if i in given else _NONE for i, part in enumerate(parts))
+        )
     zero = min(start_ns)
     begins = [parts[i].start_ps + (start_ns[i] - zero) * 1000 for i in given]
     ends = [begin + parts[i].duration_ps for begin, i in zip(begins, given, strict=True)]
@@ -51,7 +57,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     first = max(0, *(-shift for shift in shifts))
     last = min(len(parts[i]) - shift for i, shift in zip(given, shifts, strict=True))
     if last <= first:
-        return CommonSteps(no_steps(), len(parts) - len(given), True, (_NONE,) * len(parts))
+        return CommonSteps(no_steps(), n_without, True, (_NONE,) * len(parts))
     chosen = [slice(first + shift, last + shift) for shift in shifts]
     leader, of_leader = parts[given[lead]], chosen[lead]
     class_ps = np.sum([parts[i].class_ps[part] for i, part in zip(given, chosen, strict=True)], axis=0) // len(given)
@@ -60,7 +66,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
             leader.number[of_leader], leader.name[of_leader], leader.start_ps[of_leader], class_ps.sum(axis=1), class_ps, leader.source,
             leader.n_incomplete, leader.n_trimmed,
         ),
-        len(parts) - len(given),
+        n_without,
         rows=tuple(chosen[given.index(i)] if i in given else _NONE for i in range(len(parts))),
     )  # fmt: skip
 
@@ -80,4 +86,4 @@ def _best_shift(begin: Int64s, end: Int64s, other_begin: Int64s, other_end: Int6
 def sum_hardware(parts: Sequence[Hardware]) -> Hardware:
     """Devices of all hosts; name and peaks are those of the first host that has devices."""
     first = next((part for part in parts if part.n_devices), parts[0])
-    return replace(first, n_devices=sum(part.n_devices for part in parts))
+    return replace(first, n_devices=sum(part.n_devices for part in parts), n_chips=sum(part.n_chips for part in parts))

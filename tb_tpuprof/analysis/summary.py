@@ -8,7 +8,10 @@ from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.peaks import PEAKS_VARIABLE, problem
+from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.analysis.utilization import Utilization, utilization
 from tb_tpuprof.trace.trace import Trace
 
 _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", "cuda_driver_version")
@@ -16,7 +19,10 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 
 @dataclass(frozen=True)
 class Summary:
-    """`start_ns`: the clock at the trace's 0. `versions`: of libraries and drivers, as far as the trace tells."""
+    """`start_ns`: the clock at the trace's 0. `versions`: of libraries and drivers, as far as the trace tells.
+
+    `steps` tell waiting for input from idling as the input pipeline's analysis does (`waiting`). `use`: of the accelerators.
+    """
 
     host: str
     steps: Steps
@@ -28,14 +34,26 @@ class Summary:
     n_events: int
     has_loop_ops: bool
     versions: tuple[tuple[str, str], ...]
+    use: Utilization
 
 
 def summary(trace: Trace) -> Summary:
     """All that the overview needs of one host."""
     return Summary(
-        trace.info.host, steps(trace), op_stats(trace), hardware(trace), trace_notices(trace), trace.info.start_ns, trace.duration_ps,
-        trace.n_events, groups(trace).has_loop_ops, _versions(trace),
+        trace.info.host, waiting(trace).steps, op_stats(trace), hardware(trace), _notices(trace), trace.info.start_ns, trace.duration_ps,
+        trace.n_events, groups(trace).has_loop_ops, _versions(trace), utilization(trace),
     )  # fmt: skip
+
+
+def _notices(trace: Trace) -> tuple[Notice, ...]:
+    """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be read."""
+    notices = list(trace_notices(trace))
+    if waiting(trace).moved_ps.any():
+        text = f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input while the host waited or copied."
+        notices.append(Notice("info", text))
+    if problem():
+        notices.append(Notice("warning", problem(), f"Correct the file that the variable {PEAKS_VARIABLE} names, then start again."))
+    return tuple(notices)
 
 
 def _versions(trace: Trace) -> tuple[tuple[str, str], ...]:

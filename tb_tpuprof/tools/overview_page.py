@@ -2,191 +2,150 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_tpuprof.analysis.combine import CommonSteps, common_steps, sum_hardware
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
-from tb_tpuprof.analysis.op_metrics import OpMetrics
+from tb_tpuprof.analysis.hosts import HostSteps, host_steps, slowest_host
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
+from tb_tpuprof.analysis.peaks import PEAKS_VARIABLE
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, precision
-from tb_tpuprof.analysis.step_classes import CATEGORIES
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
+from tb_tpuprof.analysis.utilization import Utilization, idle_fraction, sum_utilization
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import pairs_table, text_column
+from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, deviation, hosts_table, mean, steps_table, top_ops_table
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
-N_TOP_OPS = 10
-_COLORS = {
-    "compilation": "compile", "input": "input", "output": "output", "kernel_launch": "launch", "host_compute": "host",
-    "device_collectives": "collective", "device_to_device": "d2d", "device_compute": "compute", "other": "idle",
-}  # fmt: skip
-TITLES = {
-    "compilation": "Compilation", "input": "Input", "output": "Output", "kernel_launch": "Kernel launch", "host_compute": "Host compute",
-    "device_collectives": "Device collectives", "device_to_device": "Device to device", "device_compute": "Device compute",
-    "other": "Other",
-}  # fmt: skip
-_MEANINGS = {
-    "compilation": "compiling on the host",
-    "input": "waiting for input: the input pipeline's next element, copies from host to device, infeed",
-    "output": "copies from device to host, outfeed",
-    "kernel_launch": "preparing and launching kernels on the host",
-    "host_compute": "operations and other traced work on the host",
-    "device_collectives": "collective communication between devices, such as all-reduce",
-    "device_to_device": "copies between devices",
-    "device_compute": "computing on the device",
-    "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
-}
+INPUT_TOOL = "input_pipeline_analyzer"
+_MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that nothing traced
 
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
     parts = session.map(summary, hosts)
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
-    ops = sum_op_stats([part.ops for part in parts])
-    hardware = sum_hardware([part.hardware for part in parts])
-    found = finding(common.steps, ops, hardware.kind)
-    return Payload(
-        "overview_page",
-        session.run,
-        hosts,
-        {
-            "steps": steps_table(common.steps),
-            "breakdown": breakdown_table(common.steps),
-            "top_ops": top_ops_table(ops),
-            "environment": _environment(parts, hardware),
-            "recommendations": _recommendations(found, len(common.steps), hardware.kind),
-        },
-        _scalars(common.steps, ops, hardware.kind),
-        _verdict(found, common.steps, len(hosts)),
-        _diagnostics(common, parts),
-    )
+    run = _Run(
+        parts, common.steps, sum_op_stats([part.ops for part in parts]), sum_hardware([part.hardware for part in parts]),
+        sum_utilization([part.use for part in parts]), host_steps(parts, common),
+    )  # fmt: skip
+    found = finding(run.steps, run.ops, run.hardware.kind)
+    tables = {
+        "steps": steps_table(run.steps, run.hardware.kind),
+        "breakdown": breakdown_table(run.steps, run.hardware.kind),
+        "top_ops": top_ops_table(run.ops),
+        "environment": _environment(run),
+        "recommendations": _recommendations(found, len(run.steps), run.hardware.kind),
+    }
+    if len(run.hosts) > 1:
+        tables["hosts"] = hosts_table(run.hosts)
+    return Payload("overview_page", session.run, hosts, tables, _scalars(run), _verdict(found, run), _diagnostics(common, parts))
 
 
-def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
-    return Column(name, title, values, unit, description=description)
+@dataclass(frozen=True)
+class _Run:
+    """What the page tells of: hosts by themselves, and put together."""
 
-
-def steps_table(steps: Steps) -> Table:
-    """A row per step, a column per category; the categories of a row sum up to its step time."""
-    columns = [
-        text_column("step", "Step", steps.name),
-        _number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
-        _number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
-    ]
-    for category, title in TITLES.items():
-        columns.append(_number(f"{category}_ps", title, steps.category_ps(category), "ps", f"Time spent {_MEANINGS[category]}"))
-    return Table("Steps", tuple(columns))
-
-
-def breakdown_table(steps: Steps) -> Table:
-    """Mean, standard deviation and share of each category. The share is the ratio of the sums over all steps."""
-    times = [steps.category_ps(category) for category in CATEGORIES]
-    return Table(
-        "Step time by category",
-        (
-            text_column("category", "Category", [TITLES[category] for category in CATEGORIES]),
-            text_column("color", "Colour", [_COLORS[category] for category in CATEGORIES]),
-            _number("avg_ps", "Average", np.array([_mean(time) for time in times]), "ps", "Mean time per step"),
-            _number("sd_ps", "Standard deviation", np.array([_deviation(time) for time in times]), "ps", "Of the sample (n - 1)"),
-            _number("fraction", "Share", np.array([steps.fraction(category) for category in CATEGORIES]), "fraction", "Of all steps"),
-        ),
-    )
-
-
-def top_ops_table(ops: OpStats) -> Table:
-    """The operations with most self time: on the device if it ran any, else on the host."""
-    side, metrics = ("Device", ops.device) if len(ops.device) else ("Host", ops.host)
-    order = order_by_self_time(metrics)[:N_TOP_OPS]
-    busy = metrics.busy_ps or 1
-    self_ps = metrics.self_ps[order]
-    share = self_ps / busy
-    time_s = metrics.time_ps[order] / 1e12
-    flops = metrics.flops[order] if len(metrics.flops) else np.zeros(len(order))
-    rate = np.divide(flops, time_s, out=np.full(len(order), np.nan), where=(time_s > 0) & (flops > 0))
-    return Table(
-        f"Top {N_TOP_OPS} operations on the {side.lower()}",
-        (
-            _number("rank", "Rank", np.arange(1, len(order) + 1), "count"),
-            text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
-            text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
-            text_column("host_or_device", "Host/device", [side] * len(order)),
-            _number("self_time_ps", "Self time", self_ps, "ps", "Without operations nested inside"),
-            _number("self_fraction", "Share", share, "fraction", "Of the self time of all operations, idle left out"),
-            _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all operations above"),
-            _number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
-        ),
-    )
-
-
-def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:
-    """Rows by self time, largest first, then by name."""
-    rank = np.argsort(np.array(metrics.name, np.str_), kind="stable") if len(metrics) else np.empty(0, np.intp)
-    return rank[np.argsort(-metrics.self_ps[rank], kind="stable")]
-
-
-def _mean(values: npt.NDArray[np.int64]) -> float:
-    return float(values.mean()) if len(values) else np.nan
-
-
-def _deviation(values: npt.NDArray[np.int64]) -> float:
-    """Standard deviation of a sample; of a single step it is 0."""
-    if len(values) > 1:
-        return float(values.std(ddof=1))
-    return 0.0 if len(values) else np.nan
+    parts: list[Summary]
+    steps: Steps
+    ops: OpStats
+    hardware: Hardware
+    use: Utilization
+    hosts: tuple[HostSteps, ...]
 
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _scalars(steps: Steps, ops: OpStats, kind: str) -> dict[str, Scalar]:
+def _share(value: float | None, title: str, note: str = "") -> Scalar:
+    return Scalar(value, "fraction", title, note)
+
+
+def _scalars(run: _Run) -> dict[str, Scalar]:
+    """In the order in which they are shown: the step time, how well accelerators are used, what steps go into."""
+    steps, kind = run.steps, run.hardware.kind
     time, n = steps.duration_ps, len(steps)
+    note = f"mean over {len(run.hosts)} hosts" if len(run.hosts) > 1 else ""
     result = {
-        "step_time_avg_ps": Scalar(_known(_mean(time)), "ps", "Average step time"),
-        "step_time_sd_ps": Scalar(_known(_deviation(time)), "ps", "Standard deviation"),
+        "step_time_avg_ps": Scalar(_known(mean(time)), "ps", "Average step time", note),
+        "step_time_sd_ps": Scalar(_known(deviation(time)), "ps", "Standard deviation"),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step"),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step"),
-        "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
-        "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input"),
     }
-    if kind != "CPU":
-        note = "within steps" if n else "of the profiled time"
-        result["device_idle_fraction"] = Scalar(_device_idle(steps, ops), "fraction", "Device idle", note)
-        result["device_compute_fraction"] = Scalar(steps.fraction("device_compute") if n else None, "fraction", "Device compute")
+    if kind == "TPU":
+        result |= _use_scalars(run)
+    result["n_steps"] = Scalar(n, "count", "Steps", f"{steps.n_trimmed} more left out" if steps.n_trimmed else "")
+    result["input_fraction"] = _share(steps.fraction("input") if n else None, "Waiting for input")
+    if kind == "CPU":
+        result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute")
     else:
-        result["host_compute_fraction"] = Scalar(steps.fraction("host_compute") if n else None, "fraction", "Host compute")
-    result["other_fraction"] = Scalar(steps.fraction("other") if n else None, "fraction", "Other", "nothing traced ran")
+        result.setdefault("device_idle_fraction", _idle(run))
+        result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute")
+    if kind != "TPU":
+        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", "nothing traced ran")
+    if kind == "GPU":
+        result |= {name: scalar for name, scalar in _use_scalars(run).items() if scalar.value is not None and name not in result}
     shares = precision(steps) if kind == "GPU" else None
     if shares:
-        result["device_compute_16bit_fraction"] = Scalar(shares[0], "fraction", "16-bit compute", "of the device compute")
-        result["device_compute_32bit_fraction"] = Scalar(shares[1], "fraction", "32-bit compute", "of the device compute")
-    for side, metrics in (("host", ops.host), ("device", ops.device)):
+        result["device_compute_16bit_fraction"] = _share(shares[0], "16-bit compute", "of the device compute")
+        result["device_compute_32bit_fraction"] = _share(shares[1], "32-bit compute", "of the device compute")
+    for side, metrics in (("host", run.ops.host), ("device", run.ops.device)):
         if metrics.busy_ps:
             eager = int(metrics.self_ps[metrics.is_eager].sum()) / metrics.busy_ps
-            result[f"{side}_eager_fraction"] = Scalar(eager, "fraction", f"Eager on the {side}", "of the operations' time")
+            result[f"{side}_eager_fraction"] = _share(eager, f"Eager on the {side}", "of the operations' time")
     return result
 
 
-def _device_idle(steps: Steps, ops: OpStats) -> float | None:
+def _use_scalars(run: _Run) -> dict[str, Scalar]:
+    """How well accelerators and host are used. What is not known says why."""
+    use, machine = run.use, run.hardware
+    seconds = use.device_ps / 1e12
+    per = "a core" if machine.kind == "TPU" else "a device"
+    result = {"device_idle_fraction": _idle(run)}
+    result["duty_cycle_fraction"] = _share(
+        use.duty_cycle, "Duty cycle", "of the chips' profiled time" if use.duty_cycle is not None else "not traced"
+    )
+    flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
+    moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
+    rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
+    for name, title, (unit, amount, peak, share) in rates:
+        if not amount:
+            note = "the trace does not tell the work of operations"
+        elif not peak:
+            note = f"the peak of {machine.device} is not known: name it in a file ({PEAKS_VARIABLE})"
+        else:
+            note = f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} {per}"
+        result[name] = _share(share, title, note)
+    result["host_idle_fraction"] = _share(idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time")
+    if use.roofline_fraction is not None:
+        note = f"of what these operations could reach, bound by {use.bound_by}"
+        result["roofline_fraction"] = _share(use.roofline_fraction, "Of the roofline's optimum", note)
+    return result
+
+
+def _idle(run: _Run) -> Scalar:
     """Share of the steps in which no device class is charged; without steps what the operations leave of their span."""
-    if len(steps):
-        busy = sum(steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
-        return min(1.0, max(0.0, 1.0 - busy))
-    return ops.compiled.idle_ps / ops.compiled.span_ps if ops.compiled.span_ps else None
+    title = f"{run.hardware.kind} idle"
+    if not len(run.steps):
+        return _share(idle_fraction(run.ops.compiled), title, "of the profiled time")
+    busy = sum(run.steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
+    return _share(min(1.0, max(0.0, 1.0 - busy)), title, "within steps")
 
 
-def _environment(parts: list[Summary], hardware: Hardware) -> Table:
+def _environment(run: _Run) -> Table:
+    parts, hardware = run.parts, run.hardware
     per_device = "core" if hardware.kind == "TPU" else "device"
+    n_devices = f"{hardware.n_devices} ({hardware.n_chips} chips)" if hardware.n_chips else str(hardware.n_devices)
     pairs = [
         ("Hosts", str(len(parts)) if len(parts) > 1 else parts[0].host),
         ("Hardware", hardware.device if hardware.n_devices else "CPU (no accelerator in the trace)"),
-        ("TPU cores" if hardware.kind == "TPU" else "Devices", str(hardware.n_devices)),
+        ("TPU cores" if hardware.kind == "TPU" else "Devices", n_devices),
         ("Profiled time", format_time(max(part.duration_ps for part in parts))),
         ("Events", f"{sum(part.n_events for part in parts):,}"),
     ]
@@ -194,6 +153,8 @@ def _environment(parts: list[Summary], hardware: Hardware) -> Table:
         pairs.append((f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s")))
     if hardware.peak_hbm_bytes_per_s:
         pairs.append((f"Peak memory bandwidth per {per_device}", format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s")))
+    if hardware.peak_source:
+        pairs.append(("Peaks not in the trace, from", hardware.peak_source))
     if hardware.memory_bytes:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)
@@ -202,6 +163,8 @@ def _environment(parts: list[Summary], hardware: Hardware) -> Table:
 
 def _recommendations(found: Finding, n_steps: int, kind: str) -> Table:
     rows = [("advice", text, "") for text in advice(found, n_steps)]
+    if found.category in _MAY_BE_INPUT:
+        rows.append(("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL))
     where = "host" if kind == "CPU" else "device"
     rows.append(("tool", f"See which operations take the time on the {where}.", "framework_op_stats"))
     rows.append(("tool", "See what happens when, on every thread and device.", "trace_viewer"))
@@ -210,10 +173,13 @@ def _recommendations(found: Finding, n_steps: int, kind: str) -> Table:
     return Table("Recommendations", columns)
 
 
-def _verdict(found: Finding, steps: Steps, n_hosts: int) -> Verdict:
-    """The finding, and the way on: the slowest step in the trace viewer, or the operations."""
+def _verdict(found: Finding, run: _Run) -> Verdict:
+    """The finding, and the way on: the input pipeline where it waits, the slowest step in the trace viewer, the operations."""
     steps_to: list[NextStep] = []
-    if len(steps) and n_hosts == 1:
+    if found.category == "input":
+        steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
+    steps = run.steps
+    if len(steps) and len(run.parts) == 1:
         slowest = int(steps.duration_ps.argmax())
         start, end = int(steps.start_ps[slowest]), int(steps.start_ps[slowest] + steps.duration_ps[slowest])
         window = {"start_ps": str(start), "end_ps": str(end)}
@@ -221,7 +187,9 @@ def _verdict(found: Finding, steps: Steps, n_hosts: int) -> Verdict:
     else:
         steps_to.append(NextStep("Look at the timeline in the trace viewer", "trace_viewer"))
     steps_to.append(NextStep("See which operations take the time", "framework_op_stats"))
-    return Verdict(found.level, found.text, _COLORS.get(found.category, ""), found.details, tuple(steps_to))
+    slowest_one = slowest_host(run.hosts)
+    details = (*found.details, slowest_one) if slowest_one else found.details
+    return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
 
 
 def _diagnostics(common: CommonSteps, parts: list[Summary]) -> tuple[Diagnostic, ...]:

@@ -31,8 +31,8 @@ def test_an_input_bound_job_is_told_so() -> None:
     assert payload.verdict is not None
     assert payload.verdict.text == "Highly input-bound: each step waits 17 µs (43.6 %) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
-    assert payload.verdict.next[0].tool == "trace_viewer"
-    assert payload.verdict.next[0].params == {"start_ps": str(7 * PS), "end_ps": str(46 * PS)}
+    assert [step.tool for step in payload.verdict.next] == ["input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
+    assert payload.verdict.next[1].params == {"start_ps": str(7 * PS), "end_ps": str(46 * PS)}
     assert payload.scalars["step_time_avg_ps"].value == 39 * PS
     assert payload.scalars["step_time_sd_ps"].value == 0
     assert payload.scalars["n_steps"].value == 2
@@ -56,7 +56,7 @@ def test_top_operations_and_environment() -> None:
     assert table(payload, "top_ops")["operation"] == ["MatMul", "Mul"]
     assert table(payload, "top_ops")["cumulative_fraction"] == pytest.approx([15 / 24, 1])
     assert "Hardware" in table(payload, "environment")["name"]
-    assert set(table(payload, "recommendations")["tool"]) <= {"", "framework_op_stats", "trace_viewer"}
+    assert set(table(payload, "recommendations")["tool"]) <= {"", "input_pipeline_analyzer", "framework_op_stats", "trace_viewer"}
 
 
 def test_two_hosts_are_one_job() -> None:
@@ -65,7 +65,9 @@ def test_two_hosts_are_one_job() -> None:
     assert payload.scalars["step_time_avg_ps"].value == 39 * PS
     assert table(payload, "top_ops")["self_time_ps"] == [30 * PS, 18 * PS]
     assert payload.verdict is not None
-    assert "start_ps" not in payload.verdict.next[0].params
+    assert not any("start_ps" in step.params for step in payload.verdict.next)
+    assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
+    assert payload.verdict.details[-1].startswith("All 2 hosts are equally fast")
 
 
 def test_without_steps_nothing_is_made_up() -> None:

@@ -1,0 +1,144 @@
+"""Tables of the overview: steps, their breakdown, the largest operations, the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hosts import HostSteps
+from tb_tpuprof.analysis.op_metrics import OpMetrics
+from tb_tpuprof.analysis.op_stats import OpStats
+from tb_tpuprof.analysis.step_classes import CATEGORIES
+from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.tools.base import Column, Table, Unit
+from tb_tpuprof.tools.columns import text_column
+
+N_TOP_OPS = 10
+COLORS = {
+    "compilation": "compile", "input": "input", "output": "output", "kernel_launch": "launch", "host_compute": "host",
+    "device_collectives": "collective", "device_to_device": "d2d", "device_compute": "compute", "other": "idle",
+}  # fmt: skip
+TITLES = {
+    "compilation": "Compilation", "input": "Input", "output": "Output", "kernel_launch": "Kernel launch", "host_compute": "Host compute",
+    "device_collectives": "Device collectives", "device_to_device": "Device to device", "device_compute": "Device compute",
+    "other": "Other",
+}  # fmt: skip
+_MEANINGS = {
+    "compilation": "compiling on the host",
+    "input": "waiting for input: the input pipeline's next element, copies from host to device, infeed",
+    "output": "copies from device to host, outfeed",
+    "kernel_launch": "preparing and launching kernels on the host",
+    "host_compute": "operations and other traced work on the host",
+    "device_collectives": "collective communication between devices, such as all-reduce",
+    "device_to_device": "copies between devices",
+    "device_compute": "computing on the device",
+    "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
+}
+# On TPUs the same times have names of their own.
+_TPU_TITLES = {"input": "Infeed", "output": "Outfeed", "device_compute": "Compute", "device_collectives": "Collectives", "other": "Idle"}
+_TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
+
+
+def titles(kind: str) -> dict[str, str]:
+    """Titles of the categories on hardware of a kind (CPU, GPU, TPU)."""
+    return {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
+
+
+def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
+    return Column(name, title, values, unit, description=description)
+
+
+def steps_table(steps: Steps, kind: str) -> Table:
+    """A row per step, a column per category; the categories of a row sum up to its step time."""
+    columns = [
+        text_column("step", "Step", steps.name),
+        _number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
+        _number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
+    ]
+    meanings = {**_MEANINGS, **(_TPU_MEANINGS if kind == "TPU" else {})}
+    for category, title in titles(kind).items():
+        columns.append(_number(f"{category}_ps", title, steps.category_ps(category), "ps", f"Time spent {meanings[category]}"))
+    return Table("Steps", tuple(columns))
+
+
+def breakdown_table(steps: Steps, kind: str) -> Table:
+    """Mean, standard deviation and share of each category. The share is the ratio of the sums over all steps."""
+    times = [steps.category_ps(category) for category in CATEGORIES]
+    return Table(
+        "Step time by category",
+        (
+            text_column("category", "Category", [titles(kind)[category] for category in CATEGORIES]),
+            text_column("color", "Colour", [COLORS[category] for category in CATEGORIES]),
+            _number("avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"),
+            _number("sd_ps", "Standard deviation", np.array([deviation(time) for time in times]), "ps", "Of the sample (n - 1)"),
+            _number("fraction", "Share", np.array([steps.fraction(category) for category in CATEGORIES]), "fraction", "Of all steps"),
+        ),
+    )
+
+
+def top_ops_table(ops: OpStats) -> Table:
+    """The operations with most self time: on the device if it ran any, else on the host."""
+    side, metrics = ("Device", ops.device) if len(ops.device) else ("Host", ops.host)
+    order = order_by_self_time(metrics)[:N_TOP_OPS]
+    busy = metrics.busy_ps or 1
+    self_ps = metrics.self_ps[order]
+    share = self_ps / busy
+    time_s = metrics.time_ps[order] / 1e12
+    flops = metrics.flops[order] if len(metrics.flops) else np.zeros(len(order))
+    rate = np.divide(flops, time_s, out=np.full(len(order), np.nan), where=(time_s > 0) & (flops > 0))
+    return Table(
+        f"Top {N_TOP_OPS} operations on the {side.lower()}",
+        (
+            _number("rank", "Rank", np.arange(1, len(order) + 1), "count"),
+            text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
+            text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
+            text_column("host_or_device", "Host/device", [side] * len(order)),
+            _number("self_time_ps", "Self time", self_ps, "ps", "Without operations nested inside"),
+            _number("self_fraction", "Share", share, "fraction", "Of the self time of all operations, idle left out"),
+            _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all operations above"),
+            _number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
+        ),
+    )
+
+
+def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:
+    """Rows by self time, largest first, then by name."""
+    rank = np.argsort(np.array(metrics.name, np.str_), kind="stable") if len(metrics) else np.empty(0, np.intp)
+    return rank[np.argsort(-metrics.self_ps[rank], kind="stable")]
+
+
+def mean(values: npt.NDArray[np.int64]) -> float:
+    """Mean, NaN of nothing."""
+    return float(values.mean()) if len(values) else np.nan
+
+
+def deviation(values: npt.NDArray[np.int64]) -> float:
+    """Standard deviation of a sample; of a single step it is 0."""
+    if len(values) > 1:
+        return float(values.std(ddof=1))
+    return 0.0 if len(values) else np.nan
+
+
+def hosts_table(hosts: Sequence[HostSteps]) -> Table:
+    """A row per host, slowest first: its own step time beside its own waiting and idling."""
+    longest = max(host.step_ps for host in hosts) or 1.0
+    duty = [np.nan if host.duty_cycle is None else host.duty_cycle for host in hosts]
+    return Table(
+        "Hosts",
+        (
+            text_column("host", "Host", [host.host for host in hosts]),
+            _number(
+                "step_time_avg_ps", "Average step time", np.array([host.step_ps for host in hosts]), "ps", "In the steps that all have"
+            ),
+            _number("of_slowest_fraction", "Of the slowest", np.array([host.step_ps / longest for host in hosts]), "fraction"),
+            _number(
+                "input_fraction", "Waiting for input", np.array([host.input_fraction for host in hosts]), "fraction", "Of its step time"
+            ),
+            _number("other_fraction", "Idle or other", np.array([host.idle_fraction for host in hosts]), "fraction", "Of its step time"),
+            _number("duty_cycle_fraction", "Duty cycle", np.array(duty), "fraction", "Of its chips' profiled time (TPU)"),
+        ),
+        "slowest first",
+    )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
+from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps, host_parts, steps
@@ -111,7 +111,7 @@ def core_steps(trace: Trace) -> CoreSteps | None:
     idle_before = class_ps[:, TimeClass.UNKNOWN] + found.moved_ps
     moved_share = np.divide(found.moved_ps, idle_before, out=np.zeros(len(idle_before)), where=idle_before > 0)
     names = tuple(trace.plane_names[core.plane].rpartition(":")[2] for core in cores)
-    return CoreSteps(names, np.array([_input_fraction(core, moved_share) for core in cores]), parts, _sparse(trace, found.steps.number))
+    return CoreSteps(names, np.array([_input_fraction(core, moved_share) for core in cores]), parts, _sparse(trace, found.steps))
 
 
 @dataclass(frozen=True)
@@ -204,30 +204,44 @@ def _sync_ps(cores: list[_Core], n_steps: int) -> Int64s:
     return total // len(cores)
 
 
-def _sparse(trace: Trace, number: Int64s) -> dict[str, Int64s]:
+def _sparse(trace: Trace, found: Steps) -> dict[str, Int64s]:
     """Times of the SparseCores by step, the mean over those that ran it; empty without SparseCores."""
-    cores = [_sparse_core(trace, plane, number) for plane in planes(trace).sparse_cores if len(step_markers(trace, plane)[0])]
-    if not cores:
+    cores = [_sparse_core(trace, plane, found) for plane in planes(trace).sparse_cores]
+    n_ran = np.sum([core[0] > 0 for core in cores], axis=0) if cores else np.zeros(0, np.int64)
+    if not n_ran.any():
         return {}
-    n_ran = np.maximum(np.sum([core[0] > 0 for core in cores], axis=0), 1)
-    duration, infeed, outfeed, busy = (np.sum([core[i] for core in cores], axis=0) // n_ran for i in range(4))
+    duration, infeed, outfeed, busy = (np.sum([core[i] for core in cores], axis=0) // np.maximum(n_ran, 1) for i in range(4))
     busy = np.minimum(busy, duration)
     compute = np.maximum(busy - infeed - outfeed, 0)
     return dict(zip(SC_PARTS, (compute, infeed, outfeed, duration - busy), strict=True))
 
 
-def _sparse_core(trace: Trace, plane: int, number: Int64s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """Step time, infeed, outfeed and busy time of one SparseCore by step."""
-    marked, _start, duration = step_markers(trace, plane)
-    at = np.minimum(np.searchsorted(marked, number), len(marked) - 1)
-    ran = np.where(marked[at] == number, duration[at], 0)
-    infeed, outfeed, busy = (np.zeros(len(number), np.int64) for _ in range(3))
+    ran, infeed, outfeed, busy = (np.zeros(len(found), np.int64) for _ in range(4))
+    for line in lines_named(trace, plane, STEP_LINES):
+        spans = device_spans(trace, line)
+        step = _sparse_step_of(trace, spans, found)
+        np.add.at(ran, step[step >= 0], spans.duration_ps[step >= 0])
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     for line in lines_named(trace, plane, _OPS):
         spans = device_spans(trace, line)
-        step = _step_of(trace, spans, number)
+        step = _sparse_step_of(trace, spans, found)
         text = category[trace.events["metadata"][spans.rows]]
-        for total, name in ((infeed, "infeed"), (outfeed, "outfeed"), (busy, "")):
-            mine = (step >= 0) & ((text == trace.strings.find(name)) if name else True)
+        np.add.at(busy, step[step >= 0], spans.self_ps[step >= 0])
+        for total, name in ((infeed, "infeed"), (outfeed, "outfeed")):
+            mine = (step >= 0) & (text >= 0) & (text == trace.strings.find(name))
             np.add.at(total, step[mine], spans.self_ps[mine])
     return ran, infeed, outfeed, busy
+
+
+def _sparse_step_of(trace: Trace, spans: DeviceSpans, found: Steps) -> Int64s:
+    """The step of each event; where it has none of its own, the TensorCores' step in which its middle lies, -1 for none."""
+    step = _step_of(trace, spans, found.number)
+    middle = spans.start_ps + spans.duration_ps // 2
+    order = np.argsort(found.start_ps, kind="stable")
+    at = np.maximum(np.searchsorted(found.start_ps[order], middle, side="right") - 1, 0)
+    at = order[at]
+    inside = (middle >= found.start_ps[at]) & (middle < (found.start_ps + found.duration_ps)[at])
+    ungrouped = groups(trace).group[spans.rows] < 0
+    return np.where(ungrouped & inside, at, step).astype(np.int64)

@@ -22,6 +22,7 @@ export interface ToolView {
 export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
   input_pipeline_analyzer: { load: () => import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer) },
+  tf_data_bottleneck_analysis: { load: () => import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis) },
   framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
   trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dateText, exactText, format, plural, scaleFor, threeDigits } from './units';
+import { dateText, exactText, format, formatRange, plural, scaleFor, threeDigits } from './units';
 
 const text = (value: number | null, unit: string): string => format(value, unit).replace('\u00a0', ' ');
 
@@ -60,4 +60,14 @@ describe('others', () => {
     expect(plural(1, 'host')).toBe('1 host');
     expect(plural(1200, 'host')).toBe('1,200 hosts');
   });
+});
+
+describe('formatRange', () => {
+  it.each([
+    [5.1e9, 5.4e9, '5.10–5.40 ms'],
+    [900e6, 1.6e9, '0.900–1.60 ms'],
+    [7.7e9, 7.7e9, '7.70 ms'],
+    [null, 1, '—'],
+    [Number.NaN, 1, '—'],
+  ])('%s to %s is %s', (low, high, expected) => expect(formatRange(low, high, 'ps').replace('\u00a0', ' ')).toBe(expected));
 });

@@ -95,6 +95,14 @@ export function format(value: number | null | undefined, unit: string): string {
   return label ? number + SPACE + label : number;
 }
 
+/** An interval in one scale: "5.10–5.40 ms"; ends that read the same are one number. */
+export function formatRange(low: number | null | undefined, high: number | null | undefined, unit: string): string {
+  if (low === null || low === undefined || high === null || high === undefined || !Number.isFinite(low + high)) return UNKNOWN;
+  const scale = scaleFor(high, unit);
+  const ends = [low, high].map((end) => threeDigits(end / scale.factor));
+  return ends[0] === ends[1] ? format(high, unit) : `${ends.join('–')}${SPACE}${scale.label}`;
+}
+
 const EXACT = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 17 });
 const EXACT_LABELS: Record<string, string> = {
   ps: 'ps',

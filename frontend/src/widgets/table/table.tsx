@@ -11,7 +11,7 @@ import { fitWidths, naturalWidths, useRoom } from './widths';
 
 const ROW_PX = 30;
 /** Up to this many rows all are drawn and the page scrolls, not the table. */
-const PLAIN_ROWS = 40;
+const ROWS_IN_FULL = 40;
 
 export interface TableProps {
   data: TableData;
@@ -32,6 +32,8 @@ export interface TableProps {
   onRow?: (row: number) => void;
   /** The row that is chosen. */
   chosenRow?: number | undefined;
+  /** Up to this many rows the page scrolls, not the table; default 40. */
+  rowsInFull?: number;
   maxHeight?: string;
 }
 
@@ -40,7 +42,7 @@ interface Active {
   column: number;
 }
 
-function useRows(scroll: { current: HTMLDivElement | null }, count: number): { first: number; last: number; total: number; reveal: (row: number) => void } {
+function useRows(scroll: { current: HTMLDivElement | null }, count: number, inFull: number): { first: number; last: number; total: number; reveal: (row: number) => void } {
   const [, redraw] = useState(0);
   const virtual = useRef<Virtualizer<HTMLDivElement, Element> | null>(null);
   const options = {
@@ -60,7 +62,7 @@ function useRows(scroll: { current: HTMLDivElement | null }, count: number): { f
   useLayoutEffect(() => virtual.current?._willUpdate());
   const items = virtual.current.getVirtualItems();
   const reveal = (row: number): void => virtual.current?.scrollToIndex(row, { align: 'auto' });
-  if (count <= PLAIN_ROWS) return { first: 0, last: count, total: count, reveal: () => undefined };
+  if (count <= inFull) return { first: 0, last: count, total: count, reveal: () => undefined };
   return { first: items[0]?.index ?? 0, last: (items.at(-1)?.index ?? -1) + 1, total: count, reveal };
 }
 
@@ -220,7 +222,7 @@ function useView({ view: given, onView }: TableProps): [TableView, (view: TableV
 }
 
 export function Table(props: TableProps): VNode {
-  const { data, label, totals, mono, hasToolbar = true, maxHeight = 'min(72vh, 760px)' } = props;
+  const { data, label, totals, mono, hasToolbar = true, rowsInFull = ROWS_IN_FULL, maxHeight = 'min(72vh, 760px)' } = props;
   const [view, setView] = useView(props);
   const [hasFilters, setFilters] = useState(Object.values(view.filters).some(Boolean));
   const find = useMemo(() => rowFinder(data), [data]);
@@ -229,7 +231,7 @@ export function Table(props: TableProps): VNode {
   const largest = useMemo(() => largestFractions(data), [data]);
   const natural = useMemo(() => naturalWidths(data, mono), [data]);
   const scroll = useRef<HTMLDivElement>(null);
-  const range = useRows(scroll, rows.length);
+  const range = useRows(scroll, rows.length, rowsInFull);
   const { active, onKey, onClick } = useActive(rows, columns, range.reveal, props.onRow);
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
@@ -238,7 +240,7 @@ export function Table(props: TableProps): VNode {
   return (
     <div class="table-box">
       {hasToolbar && <Toolbar {...{ data, view, rows, label, hasFilters, onView: setView }} onFilters={() => setFilters(!hasFilters)} />}
-      <div class="table-scroll" ref={scroll} style={rows.length > PLAIN_ROWS ? { height: `min(${(rows.length + 3) * ROW_PX}px, ${maxHeight})` } : {}}>
+      <div class="table-scroll" ref={scroll} style={rows.length > rowsInFull ? { height: `min(${(rows.length + 3) * ROW_PX}px, ${maxHeight})` } : {}}>
         <table
           class="grid"
           role="grid"

@@ -1,0 +1,91 @@
+/** The drawer at the right: one stage's times, calls and parameters, and the way to it in the trace viewer. */
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { exactText, format } from '../../base/units';
+import { canOpen } from '../../state/catalog';
+import { isTyping } from '../../state/keys';
+import { openTool } from '../../state/selection';
+import { stretchOf, type Chosen, type Stage } from './model';
+
+const TRACE_VIEWER = 'trace_viewer';
+
+function Amount({ name, value, unit, note }: { name: string; value: number | null; unit: string; note?: string }): VNode {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd data-tip={exactText(value, unit)}>
+        {format(value, unit)}
+        {note && ` (${note})`}
+      </dd>
+    </div>
+  );
+}
+
+function Words({ stage }: { stage: Stage }): VNode {
+  return (
+    <p class="stage-words">
+      {stage.isBottleneck && <b class="is-bottleneck">Bottleneck</b>}
+      <span>{stage.isCritical ? 'On the critical path: the call waits for it.' : 'Not on the critical path: the call does not wait for it.'}</span>
+      {stage.isAsync && <span>Works ahead on threads of its own.</span>}
+    </p>
+  );
+}
+
+function Parameters({ items }: { items: Stage['parameters'] }): VNode {
+  return (
+    <>
+      <h3>Parameters</h3>
+      {items.length ? (
+        <dl>
+          {items.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name.replaceAll('_', ' ')}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      ) : (
+        <p class="muted">The trace carries none for this stage.</p>
+      )}
+    </>
+  );
+}
+
+export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; onClose: () => void }): VNode {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== 'Escape' || isTyping(event) || document.querySelector('dialog[open], .popup')) return;
+      event.preventDefault();
+      onClose();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  });
+  const stretch = stretchOf(call, stage);
+  const share = stage.selfPs !== null && call.durationPs ? format(Math.min(1, stage.selfPs / call.durationPs), 'fraction') : '';
+  return (
+    <aside class="drawer" aria-label={`Stage ${stage.name}`}>
+      <header>
+        <h2>{stage.name}</h2>
+        <button type="button" class="button plain small" aria-label="Close the details" data-tip="Close  Esc" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      {stage.longName && <code>{stage.longName}</code>}
+      <Words stage={stage} />
+      <dl>
+        <Amount name="Self time" value={stage.selfPs} unit="ps" {...(share && stage.isCritical ? { note: share } : {})} />
+        <Amount name="Total, all calls" value={stage.totalPs} unit="ps" />
+        <Amount name="Start" value={stage.startPs} unit="ps" />
+        <Amount name="Calls" value={stage.nCalls} unit="count" />
+        {stage.nIterators > 1 && <Amount name="Iterators" value={stage.nIterators} unit="count" />}
+      </dl>
+      <Parameters items={stage.parameters} />
+      {stretch && canOpen(TRACE_VIEWER) && (
+        <button type="button" class="text-link" onClick={() => openTool(TRACE_VIEWER, { ...stretch, ...(call.host ? { hosts: call.host } : {}) })}>
+          Show this stretch in the trace viewer
+        </button>
+      )}
+    </aside>
+  );
+}

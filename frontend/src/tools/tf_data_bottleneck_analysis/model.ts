@@ -1,0 +1,195 @@
+/** tf.data: the payload's tables become pipelines to choose from, the stages of one call, and what changes would gain. Pure. */
+import { numberOf, rowsOf, type Cell } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
+import { format, formatRange } from '../../base/units';
+import type { TileProps } from '../../widgets/summary';
+
+type Row = Record<string, Cell>;
+
+const TILES = ['max_latency_ps', 'avg_latency_ps', 'bottleneck_self_ps', 'wait_fraction', 'step_time_avg_ps', 'input_fraction'];
+
+export function tilesOf(payload: Payload): TileProps[] {
+  return TILES.flatMap((name) => {
+    const scalar = payload.scalars[name];
+    return scalar ? [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note: scalar.note }] : [];
+  });
+}
+
+export interface PipelineName {
+  host: string;
+  pipeline: string;
+}
+
+export function pipelinesOf(table: Table | undefined): PipelineName[] {
+  return rowsOf(table).map((row) => ({ host: text(row, 'host'), pipeline: text(row, 'pipeline') }));
+}
+
+/** The value of the parameter `pipeline` for a row: with its host where several hosts have one of that name. */
+export function pipelineParam(all: readonly PipelineName[], row: number): string | undefined {
+  const one = all[row];
+  if (!one) return undefined;
+  const isShared = all.filter(({ pipeline }) => pipeline === one.pipeline).length > 1;
+  return isShared ? `${one.host}/${one.pipeline}` : one.pipeline;
+}
+
+/** The call that the graph shows. */
+export interface Chosen extends PipelineName {
+  rank: number;
+  startPs: number | null;
+  durationPs: number | null;
+}
+
+export function chosenOf(payload: Payload): Chosen | null {
+  const row = rowsOf(payload.tables['chosen'])[0];
+  if (!row) return null;
+  return { host: text(row, 'host'), pipeline: text(row, 'pipeline'), rank: numberOf(row['rank']) ?? 1, startPs: numberOf(row['start_ps']), durationPs: numberOf(row['duration_ps']) };
+}
+
+export interface Execution {
+  rank: number;
+  durationPs: number | null;
+}
+
+export function executionsOf(table: Table | undefined): Execution[] {
+  return rowsOf(table).map((row, i) => ({ rank: numberOf(row['rank']) ?? i + 1, durationPs: numberOf(row['duration_ps']) }));
+}
+
+/** A stage of a call: an iterator, or the like iterators that one stage made. */
+export interface Stage {
+  id: number;
+  name: string;
+  longName: string;
+  startPs: number | null;
+  totalPs: number | null;
+  selfPs: number | null;
+  nCalls: number | null;
+  nIterators: number;
+  isCritical: boolean;
+  isBottleneck: boolean;
+  isAsync: boolean;
+  parent: number;
+  parameters: [string, string][];
+}
+
+export interface Link {
+  from: number;
+  to: number;
+  isCritical: boolean;
+}
+
+export interface Graph {
+  stages: Stage[];
+  links: Link[];
+}
+
+function text(row: Row, name: string): string {
+  const cell = row[name];
+  return cell === null || cell === undefined ? '' : String(cell);
+}
+
+/** "parallelism=1, autotune=true" as pairs; a part without "=" is a name that is on. */
+export function parametersOf(joined: string): [string, string][] {
+  return joined
+    .split(/,\s*/)
+    .filter(Boolean)
+    .map((part) => {
+      const at = part.indexOf('=');
+      return at < 0 ? [part, 'yes'] : [part.slice(0, at).trim(), part.slice(at + 1).trim()];
+    });
+}
+
+function stageOf(row: Row, i: number): Stage {
+  return {
+    id: numberOf(row['node']) ?? i,
+    name: text(row, 'name') || 'unnamed',
+    longName: text(row, 'long_name'),
+    startPs: numberOf(row['start_ps']),
+    totalPs: numberOf(row['duration_ps']),
+    selfPs: numberOf(row['self_time_ps']),
+    nCalls: numberOf(row['n_calls']),
+    nIterators: numberOf(row['n_iterators']) ?? 1,
+    isCritical: row['is_blocking'] === true,
+    isBottleneck: row['is_bottleneck'] === true,
+    isAsync: row['is_async'] === true,
+    parent: numberOf(row['parent']) ?? -1,
+    parameters: parametersOf(text(row, 'parameters')),
+  };
+}
+
+/** Stages and the links between them that exist: what names a stage that is not there is left out. */
+export function graphOf(payload: Payload): Graph {
+  const stages = rowsOf(payload.tables['nodes']).map(stageOf);
+  const known = new Set(stages.map(({ id }) => id));
+  const links = rowsOf(payload.tables['edges']).map((row) => ({ from: numberOf(row['from']) ?? -1, to: numberOf(row['to']) ?? -1, isCritical: row['is_critical'] === true }));
+  return { stages, links: links.filter(({ from, to }) => known.has(from) && known.has(to)) };
+}
+
+/** What a screen reader says of a stage. */
+export function stageLabel(stage: Stage): string {
+  const parts = [`${stage.name}: self ${format(stage.selfPs, 'ps')}, total ${format(stage.totalPs, 'ps')}`];
+  if (stage.nIterators > 1) parts.push(`${stage.nIterators} iterators`);
+  parts.push(stage.isCritical ? 'on the critical path' : 'not on the critical path');
+  if (stage.isAsync) parts.push('works ahead');
+  if (stage.isBottleneck) parts.push('bottleneck');
+  return parts.join(', ');
+}
+
+/** What holds the call up: the stage to begin with. */
+export function mainStage({ stages }: Graph): Stage | undefined {
+  return stages.find(({ isBottleneck }) => isBottleneck) ?? stages[0];
+}
+
+/** The window of the trace viewer that shows a stage: the call, from the stage's own start where it began before. */
+export function stretchOf({ startPs, durationPs }: Chosen, stage: Stage): { start_ps: string; end_ps: string } | null {
+  if (startPs === null || durationPs === null) return null;
+  return { start_ps: String(Math.round(Math.min(startPs, stage.startPs ?? startPs))), end_ps: String(Math.round(startPs + durationPs)) };
+}
+
+export interface Estimate {
+  lowPs: number;
+  highPs: number;
+  text: string;
+}
+
+export interface Change {
+  change: string;
+  isNow: boolean;
+  latency: Estimate | null;
+  step: Estimate | null;
+  limitedBy: string;
+  note: string;
+}
+
+export interface WhatIf {
+  /** Why nothing can be estimated; empty where something can. */
+  reason: string;
+  changes: Change[];
+  hasSteps: boolean;
+  /** The longest of all, for the bars. */
+  longestPs: number;
+}
+
+function estimateOf(row: Row, low: string, high: string): Estimate | null {
+  const [lowPs, highPs] = [numberOf(row[low]), numberOf(row[high])];
+  return lowPs === null || highPs === null ? null : { lowPs, highPs, text: formatRange(lowPs, highPs, 'ps') };
+}
+
+/** Changes with their intervals; without any number, only the reason. */
+export function whatIfOf(table: Table | undefined): WhatIf | null {
+  if (!table?.n_rows) return null;
+  const changes = rowsOf(table).map((row, i) => ({
+    change: text(row, 'change'),
+    isNow: i === 0,
+    latency: estimateOf(row, 'latency_low_ps', 'latency_high_ps'),
+    step: estimateOf(row, 'step_low_ps', 'step_high_ps'),
+    limitedBy: text(row, 'limited_by'),
+    note: text(row, 'note'),
+  }));
+  const estimates = changes.flatMap(({ latency, step }) => [latency, step]).filter((estimate) => estimate !== null);
+  const reason = estimates.length ? '' : changes.map(({ note }) => note).find(Boolean) || 'the trace lacks what is needed';
+  return { reason, changes, hasSteps: changes.some(({ step }) => step !== null), longestPs: Math.max(0, ...estimates.map(({ highPs }) => highPs)) };
+}
+
+export function adviceOf(table: Table | undefined): string[] {
+  return rowsOf(table).map((row) => text(row, 'text')).filter(Boolean);
+}

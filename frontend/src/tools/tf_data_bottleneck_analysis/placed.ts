@@ -1,0 +1,18 @@
+/** Where the stages and links of a graph are. Apart from the layout, which brings dagre with it. */
+
+/** The size of a stage's box. */
+export const NODE = { width: 204, height: 54 } as const;
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+export interface Placed {
+  width: number;
+  height: number;
+  /** The centre of each stage, by its id. */
+  at: ReadonlyMap<number, Point>;
+  /** An SVG path per link, in the order of the graph's links. */
+  paths: string[];
+}

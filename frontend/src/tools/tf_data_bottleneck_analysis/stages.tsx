@@ -1,0 +1,106 @@
+/** The boxes and lines of the graph. */
+import type { VNode } from 'preact';
+import { format, plural } from '../../base/units';
+import { stageLabel, type Graph, type Stage } from './model';
+import { NODE, type Placed } from './placed';
+
+const NAME_CHARS = 25;
+const SHORT_NAME_CHARS = 20;
+
+function shortened(name: string, chars: number): string {
+  return name.length <= chars ? name : `${name.slice(0, chars - 1)}…`;
+}
+
+function tipOf(stage: Stage): string {
+  const lines = [stage.longName || stage.name, plural(stage.nCalls ?? 0, 'call')];
+  if (stage.nIterators > 1) lines.push(`${plural(stage.nIterators, 'iterator')} of this stage together`);
+  if (stage.isAsync) lines.push('Works ahead on threads of its own');
+  return lines.join('\n');
+}
+
+interface StageProps {
+  stage: Stage;
+  at: { x: number; y: number };
+  isChosen: boolean;
+  isTabStop: boolean;
+  onChoose: (id: number) => void;
+  onFocus: (id: number) => void;
+}
+
+/** The word that tells the bottleneck stands on the outline: colour alone would not do. */
+function Badge(): VNode {
+  return (
+    <g class="badge">
+      <rect x={NODE.width - 86} y={-9} width={76} height={17} rx={3} />
+      <text x={NODE.width - 48} y={3.5} text-anchor="middle">
+        bottleneck
+      </text>
+    </g>
+  );
+}
+
+function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StageProps): VNode {
+  const kinds = ['stage', stage.isCritical ? 'critical' : 'aside', stage.isBottleneck ? 'bottleneck' : '', isChosen ? 'chosen' : ''];
+  const many = stage.nIterators > 1 ? ` ×${stage.nIterators}` : '';
+  return (
+    <g
+      class={kinds.filter(Boolean).join(' ')}
+      transform={`translate(${at.x - NODE.width / 2} ${at.y - NODE.height / 2})`}
+      role="button"
+      tabIndex={isTabStop ? 0 : -1}
+      aria-label={stageLabel(stage)}
+      aria-pressed={isChosen}
+      data-stage={stage.id}
+      data-tip={tipOf(stage)}
+      onClick={() => onChoose(stage.id)}
+      onFocus={() => onFocus(stage.id)}
+    >
+      <rect class="box" width={NODE.width} height={NODE.height} rx={6} />
+      <text class="name" x={12} y={22}>
+        {shortened(stage.name, (stage.isAsync ? SHORT_NAME_CHARS : NAME_CHARS) - many.length) + many}
+      </text>
+      {stage.isAsync && (
+        <text class="ahead" x={NODE.width - 10} y={22} text-anchor="end">
+          async
+        </text>
+      )}
+      <text class="times" x={12} y={41}>
+        {`self ${format(stage.selfPs, 'ps')} · total ${format(stage.totalPs, 'ps')}`}
+      </text>
+      {stage.isBottleneck && <Badge />}
+    </g>
+  );
+}
+
+export interface StagesProps {
+  graph: Graph;
+  placed: Placed;
+  chosen: number | null;
+  tabStop: number | null;
+  onChoose: (id: number) => void;
+  onFocus: (id: number) => void;
+}
+
+export function Stages({ graph, placed, chosen, tabStop, ...hands }: StagesProps): VNode {
+  return (
+    <g>
+      {graph.stages.map((stage) => {
+        const at = placed.at.get(stage.id);
+        return at && <StageBox key={stage.id} stage={stage} at={at} isChosen={stage.id === chosen} isTabStop={stage.id === tabStop} {...hands} />;
+      })}
+    </g>
+  );
+}
+
+export function Links({ graph, placed }: { graph: Graph; placed: Placed }): VNode {
+  const drawn = graph.links.map((link, i) => ({ ...link, path: placed.paths[i] ?? '' }));
+  // The critical path lies on top.
+  drawn.sort((a, b) => Number(a.isCritical) - Number(b.isCritical));
+  return (
+    <g>
+      {drawn.map(({ from, to, isCritical, path }, i) => (
+        <path key={`${from} ${to} ${i}`} class={isCritical ? 'link critical' : 'link'} d={path} />
+      ))}
+    </g>
+  );
+}

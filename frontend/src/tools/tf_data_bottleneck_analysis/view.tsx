@@ -1,0 +1,146 @@
+/** tf.data from top to bottom: tiles, pipelines, the graph of one call, what changes would gain, advice; a stage's details at the right. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload } from '../../api/types';
+import { format, plural } from '../../base/units';
+import { RichText } from '../../widgets/rich_text';
+import { DiagnosticsList, Message } from '../../widgets/states';
+import { Section, Tiles } from '../../widgets/summary';
+import type { ToolProps } from '../tool';
+import { Drawer } from './drawer';
+import { Graph } from './graph';
+import { adviceOf, chosenOf, executionsOf, graphOf, tilesOf, whatIfOf, type Chosen, type Execution, type Graph as GraphData } from './model';
+import { Pipelines } from './pipelines';
+import './style.css';
+import { WhatIf } from './what_if';
+
+type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
+
+/** The calls of the pipeline by time: one is shown. */
+function RankChooser({ calls, rank, setParams }: { calls: readonly Execution[]; rank: number } & Pick<LinkProps, 'setParams'>): VNode | null {
+  if (calls.length < 2) return null;
+  const at = calls.findIndex((call) => call.rank === rank);
+  const go = (to: number): void => setParams({ rank: to === 1 ? undefined : String(to) }, 'push');
+  const step = (by: number, label: string, sign: string): VNode => {
+    const to = calls[at + by];
+    return (
+      <button type="button" class="button small" aria-label={label} data-tip={label} disabled={!to} onClick={() => to && go(to.rank)}>
+        {sign}
+      </button>
+    );
+  };
+  return (
+    <span class="rank-chooser">
+      <label>
+        Call{' '}
+        <select class="field" aria-label="Call, slowest first" value={String(rank)} onChange={(event) => go(Number(event.currentTarget.value))}>
+          {calls.map((call) => (
+            <option key={call.rank} value={String(call.rank)}>
+              {`${call.rank} of ${calls.length} · ${format(call.durationPs, 'ps')}`}
+            </option>
+          ))}
+        </select>
+      </label>
+      {step(-1, 'Slower call', '‹')}
+      {step(1, 'Faster call', '›')}
+    </span>
+  );
+}
+
+function Key(): VNode {
+  return (
+    <ul class="graph-key" aria-label="What outlines mean">
+      <li>
+        <i class="critical" /> critical path
+      </li>
+      <li>
+        <i class="bottleneck" /> bottleneck
+      </li>
+      <li>
+        <i class="aside" /> not waited for
+      </li>
+    </ul>
+  );
+}
+
+function GraphSection({ payload, graph, chosen, params, setParams }: { payload: Payload; graph: GraphData; chosen: Chosen } & LinkProps): VNode {
+  const calls = useMemo(() => executionsOf(payload.tables['executions']), [payload]);
+  const stage = params['stage'] === undefined ? null : Number(params['stage']);
+  const where = [payload.hosts.length > 1 || chosen.host ? chosen.host : '', chosen.pipeline, format(chosen.durationPs, 'ps')].filter(Boolean).join(' · ');
+  const end = <RankChooser calls={calls} rank={chosen.rank} setParams={setParams} />;
+  return (
+    <Section title="Pipeline graph" note={where} end={end}>
+      {graph.stages.length ? (
+        <>
+          <Graph
+            key={`${chosen.host}\n${chosen.pipeline}`}
+            graph={graph}
+            chosen={stage}
+            onChoose={(id) => setParams({ stage: id === null ? undefined : String(id) }, 'push')}
+            view={params['view']}
+            onView={(view) => setParams({ view }, 'replace')}
+          />
+          <div class="graph-foot">
+            <Key />
+            <p class="muted">Data flows upwards; the top stage is what the training loop calls. Click a stage for details.</p>
+          </div>
+        </>
+      ) : (
+        <p class="muted prose">No iterator of this call was traced. Capture with host_tracer_level ≥ 2 to see the stages.</p>
+      )}
+    </Section>
+  );
+}
+
+function Advice({ items }: { items: readonly string[] }): VNode | null {
+  if (!items.length) return null;
+  return (
+    <Section title="What to change" note={items.length > 1 ? 'most useful first' : ''}>
+      <ol class="tf-data-advice">
+        {items.map((text, i) => (
+          <li key={i}>
+            <RichText text={text} />
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function Nothing(): VNode {
+  return (
+    <Message title="This trace has no tf.data iterators.">
+      <p>Either the job reads its data without tf.data, or the profile was captured without the host's events, or no batch was asked for while it ran.</p>
+      <p>
+        <RichText text="Capture again while steps run, with `host_tracer_level=2`, for at least a few steps." />
+      </p>
+    </Message>
+  );
+}
+
+export function TfDataView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
+  const { pipelines, what_if: whatIfTable, advice } = payload.tables;
+  const chosen = useMemo(() => chosenOf(payload), [payload]);
+  const graph = useMemo(() => graphOf(payload), [payload]);
+  const whatIf = useMemo(() => whatIfOf(whatIfTable), [whatIfTable]);
+  const stage = graph.stages.find(({ id }) => String(id) === params['stage']);
+  const close = (): void => setParams({ stage: undefined }, 'push');
+  if (!pipelines?.n_rows) return <Nothing />;
+  return (
+    <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
+      <div class="tool-page">
+        <Tiles tiles={tilesOf(payload)} />
+        <Pipelines table={pipelines} chosen={chosen} params={params} setParams={setParams} />
+        {chosen && <GraphSection {...{ payload, graph, chosen, params, setParams }} />}
+        {whatIf && <WhatIf data={whatIf} title={whatIfTable?.title || 'What would it gain'} note={whatIfTable?.note ?? ''} />}
+        <Advice items={adviceOf(advice)} />
+        {payload.diagnostics.length > 0 && (
+          <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>
+            <DiagnosticsList items={payload.diagnostics} />
+          </Section>
+        )}
+      </div>
+      {stage && chosen && <Drawer stage={stage} call={chosen} onClose={close} />}
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+/** Which part of the graph is seen: the graph's point in the middle of the box, and pixels per unit of the graph. Pure. */
+
+export interface View {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+const MIN_SCALE = 0.05;
+const MAX_SCALE = 3;
+/** What opens by itself is at least this large, so that names can be read, and at most as large as text. */
+const LEGIBLE_SCALE = 0.62;
+const NATURAL_SCALE = 1;
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}
+
+/** All of the graph, no larger than natural. */
+export function fitView(graph: Size, box: Size): View {
+  const scale = clamp(Math.min(box.width / (graph.width || 1), box.height / (graph.height || 1)), MIN_SCALE, NATURAL_SCALE);
+  return { x: graph.width / 2, y: graph.height / 2, scale };
+}
+
+/** All of the graph where that is legible, else legibly what is around a point, without room lost beyond the graph's edges. */
+export function firstView(graph: Size, box: Size, around: { x: number; y: number }): View {
+  const all = fitView(graph, box);
+  if (all.scale >= LEGIBLE_SCALE) return all;
+  const scale = LEGIBLE_SCALE;
+  const along = (at: number, length: number, room: number): number => {
+    const half = room / scale / 2;
+    return length <= 2 * half ? length / 2 : clamp(at, half, length - half);
+  };
+  return { x: along(around.x, graph.width, box.width), y: along(around.y, graph.height, box.height), scale };
+}
+
+/** Zooms so that the graph's point under a pixel of the box stays there. */
+export function zoomView(view: View, factor: number, box: Size, px?: { x: number; y: number }): View {
+  const scale = clamp(view.scale * factor, MIN_SCALE, MAX_SCALE);
+  const [fromX, fromY] = px ? [px.x - box.width / 2, px.y - box.height / 2] : [0, 0];
+  const moved = 1 / view.scale - 1 / scale;
+  return { x: view.x + fromX * moved, y: view.y + fromY * moved, scale };
+}
+
+export function panView(view: View, xPx: number, yPx: number): View {
+  return { ...view, x: view.x - xPx / view.scale, y: view.y - yPx / view.scale };
+}
+
+/** Moves as little as needed to bring a rectangle around a point into the box. */
+export function revealView(view: View, box: Size, at: { x: number; y: number }, size: Size): View {
+  const shift = (middle: number, target: number, room: number, length: number): number => {
+    const slack = Math.max(0, room / view.scale / 2 - length / 2 - 8);
+    return clamp(middle, target - slack, target + slack);
+  };
+  return { ...view, x: shift(view.x, at.x, box.width, size.width), y: shift(view.y, at.y, box.height, size.height) };
+}
+
+export function transformOf(view: View, box: Size): string {
+  return `translate(${box.width / 2 - view.x * view.scale} ${box.height / 2 - view.y * view.scale}) scale(${view.scale})`;
+}
+
+/** "120,80,0.75" and back; null: not a view. */
+export function viewText({ x, y, scale }: View): string {
+  return `${Math.round(x)},${Math.round(y)},${Number(scale.toPrecision(3))}`;
+}
+
+export function parseViewText(text: string | undefined): View | null {
+  const parts = (text ?? '').split(',').map(Number);
+  const [x, y, scale] = parts;
+  if (parts.length !== 3 || !parts.every(Number.isFinite) || x === undefined || y === undefined || !scale) return null;
+  return { x, y, scale: clamp(scale, MIN_SCALE, MAX_SCALE) };
+}

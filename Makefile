@@ -20,7 +20,7 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo test check bench golden build clean chromium
+.PHONY: help demo test check bench conformance golden build clean chromium
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium ## The gate: linters
 
 bench: $(VENV)/.dev $(VENV)/.built ## Measure beside xprof (in an environment of its own); writes bench/results.md
 	$(PY) -m bench.bench $(ARGS)
+
+conformance: $(VENV)/.dev $(VENV)/.built ## Run xprof live (in an environment of its own) on synthetic TPU and GPU runs and compare field by field
+	$(PY) -m tests.conformance.live $(ARGS)
 
 golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/; review it as a diff
 	$(PY) -m tests.golden_files

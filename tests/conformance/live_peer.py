@@ -1,0 +1,26 @@
+"""Run in the peer's environment: `python live_peer.py FOLDER OUT` writes what xprof answers for each run in FOLDER as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+
+TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer")
+
+
+def main() -> None:
+    folder, out = Path(sys.argv[1]), Path(sys.argv[2])
+    answers: dict[str, dict[str, object]] = {}
+    for run in sorted(path for path in folder.iterdir() if path.is_dir()):
+        files = sorted(str(path) for path in run.glob("*.xplane.pb"))
+        hosts = [Path(file).name.removesuffix(".xplane.pb") for file in files]
+        params = {"use_saved_result": False, "host": "ALL_HOSTS", "hosts": hosts}
+        answers[run.name] = {tool: json.loads(xspace_to_tool_data(files, tool, dict(params))[0]) for tool in TOOLS}
+    out.write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,8 @@ from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, drawing
+from tests.ingest.xspaces import native
+from tests.synthetic import Parts, TpuJob, tpu_hosts
 from tests.tools.drawn_session import session_of
 
 
@@ -84,3 +88,49 @@ def test_an_empty_trace_has_an_overview() -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
     assert all(len(column.values) == made.n_rows for made in payload.tables.values() for column in made.columns)
+
+
+def synthetic_tpus(*slowdown: float, **changes: object) -> Payload:
+    job = replace(TpuJob(parts=Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)), **changes)  # type: ignore[arg-type]
+    return TOOL.run(session_of(*(native(data) for data in tpu_hosts(job, slowdown).values())), None, {})
+
+
+def test_a_tpu_is_told_how_well_it_is_used() -> None:
+    payload = synthetic_tpus(1.0)
+    names = list(payload.scalars)
+    values = {name: payload.scalars[name].value for name in names}
+    assert [name for name in names if not name.startswith("step_time_")][:5] == [
+        "device_idle_fraction", "duty_cycle_fraction", "flops_fraction", "hbm_bandwidth_fraction", "host_idle_fraction",
+    ]  # fmt: skip
+    planted = {"device_idle_fraction": 0.12, "duty_cycle_fraction": 0.65, "flops_fraction": 50 / 197, "hbm_bandwidth_fraction": 400 / 819}
+    assert {name: values[name] for name in planted} == pytest.approx(planted)
+    assert values["roofline_fraction"] == pytest.approx(400 / 819)
+    assert payload.scalars["flops_fraction"].note == "50 TFLOP/s of 197 TFLOP/s a core"
+    breakdown = table(payload, "breakdown")
+    shares = dict(zip(breakdown["category"], breakdown["fraction"], strict=True))
+    assert {name: share for name, share in shares.items() if share} == pytest.approx(
+        {"Compute": 0.6, "Infeed": 0.2, "Outfeed": 0.03, "Collectives": 0.05, "Idle": 0.12}
+    )
+    assert payload.verdict is not None
+    assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20 %) for data."
+    assert payload.verdict.next[0].tool == "input_pipeline_analyzer"
+    environment = table(payload, "environment")
+    assert dict(zip(environment["name"], environment["value"], strict=True))["TPU cores"] == "2 (2 chips)"
+
+
+def test_what_is_not_known_of_a_tpu_says_why() -> None:
+    unknown = synthetic_tpus(1.0, device="TPU of tomorrow", peak_flops_per_s=0, peak_bytes_per_s=0).scalars["flops_fraction"]
+    assert unknown.value is None
+    assert "TPUPROF_PEAKS" in unknown.note
+    idle = synthetic_tpus(1.0, flops=0).scalars["flops_fraction"]
+    assert (idle.value, idle.note) == (None, "the trace does not tell the work of operations")
+
+
+def test_the_slowest_host_is_named() -> None:
+    payload = synthetic_tpus(1.0, 1.2)
+    assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
+    assert payload.verdict is not None
+    assert "is the slowest of 2 hosts: its steps take 1.2 ms on average, 20 % longer" in payload.verdict.details[-1]
+    hosts = table(payload, "hosts")
+    assert hosts["step_time_avg_ps"] == pytest.approx([1.2e9, 1.0e9])
+    assert hosts["duty_cycle_fraction"] == pytest.approx([0.65, 0.65])

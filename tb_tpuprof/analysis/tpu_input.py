@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
+from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps, host_parts, steps
@@ -28,17 +28,18 @@ TC_PARTS = (
 )  # fmt: skip
 SC_PARTS = ("sc_compute", "sc_infeed", "sc_outfeed", "sc_idle")
 _OPS = (OP_LINE, "Sparse Core Ops")
-_INPUT, _HOST_SEND, _SPARSE_WAIT, _COLLECTIVE, _OTHER = range(5)
+_INFEED, _HOST_RECV, _HOST_SEND, _SPARSE_WAIT, _COLLECTIVE, _OTHER = range(6)
 _OF_CLASS = {
-    TimeClass.HOST_WAIT_INPUT: _INPUT,
-    TimeClass.HOST_TO_DEVICE: _INPUT,
+    TimeClass.HOST_WAIT_INPUT: _INFEED,
+    TimeClass.HOST_TO_DEVICE: _HOST_RECV,
     TimeClass.DEVICE_COLLECTIVES: _COLLECTIVE,
 }
 
 
 @dataclass(frozen=True)
 class CoreSteps:
-    """Steps of one host's cores. `parts[name][i]`: time of step i in one of TC_PARTS, the mean over cores; of SC_PARTS if there are any.
+    """Steps of one host's cores. `parts[name][i]`: time of step i in one of TC_PARTS, the mean over cores but for
+    `tc_infeed`, which is that of the core that waits longest (see `waiting`). `sparse`: in SC_PARTS, if there are SparseCores.
 
     `input_fraction[c, i]`: share of step i, as long as it was on core c, that core c waited for input. `cores`: their numbers.
     """
@@ -59,41 +60,54 @@ class Waiting:
 
 @once
 def waiting(trace: Trace) -> Waiting:
-    """The steps of a trace; on TPUs that get their input without infeed, idle time counts as waiting for input while the host did.
+    """The steps of a trace, as far as they wait for input. On TPUs that is more than what `steps` tells, the mean over cores.
 
-    JAX and newer TensorFlow copy the input to the device before the program starts: no infeed shows on the cores, they just
-    idle. If the host waited for input or copied it for the time w within the same step, w of the step's idle time, or all of
-    it if it idled less, is waiting for input. Rule: XProf, `MayFixTpuStepAnalysis`; it adds up overlapping events on the
-    host, here their union counts.
+    With infeed: a step waits as long as the core that waits longest, since the others wait for that core in the next
+    collective or after the step. What it waits longer than the mean is taken from idle time, then from collectives, then
+    from computing. Source: XProf, `ComputeTpuPerStepDataAcrossCores`.
+
+    Without: JAX and newer TensorFlow copy the input to the device before the program starts, and the cores just idle. If
+    the host waited for input or copied it for the time w within the same step, w of the step's idle time, or all of it if it
+    idled less, is waiting for input. Source: XProf, `MayFixTpuStepAnalysis`; it adds up overlapping events on the host, here
+    their union counts.
     """
     found = steps(trace)
     none = np.zeros(len(found), np.int64)
-    if planes(trace).hardware != "TPU" or not len(found) or found.class_ps[:, TimeClass.HOST_WAIT_INPUT].any():
+    if planes(trace).hardware != "TPU" or not len(found):
         return Waiting(found, none)
+    class_ps = found.class_ps.copy()
+    if class_ps[:, TimeClass.HOST_WAIT_INPUT].any():
+        longest = np.max([core.bucket_ps[:, _INFEED] for core in _cores(trace)], axis=0, initial=0)
+        more = np.maximum(longest - class_ps[:, TimeClass.HOST_WAIT_INPUT], 0)
+        for source in (TimeClass.UNKNOWN, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_COMPUTE_32):
+            taken = np.minimum(more, class_ps[:, source])
+            class_ps[:, source] -= taken
+            class_ps[:, TimeClass.HOST_WAIT_INPUT] += taken
+            more = more - taken
+        return Waiting(replace(found, class_ps=class_ps), none)
+    moved = np.minimum(_host_waited(trace, found), class_ps[:, TimeClass.UNKNOWN])
+    class_ps[:, TimeClass.UNKNOWN] -= moved
+    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved
+    return Waiting(replace(found, class_ps=class_ps), moved)
+
+
+def _host_waited(trace: Trace, found: Steps) -> Int64s:
+    """How long the host waited for input or copied it, by step: the union of such events of the step's group."""
     parts = host_parts(trace, "annotation")
     at = np.minimum(np.searchsorted(found.number, parts.group), len(found) - 1)
     mine = (found.number[at] == parts.group) & np.isin(parts.klass, (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE))
     if not mine.any():
-        return Waiting(found, none)
+        return np.zeros(len(found), np.int64)
     at, start, end = at[mine].astype(np.int64), parts.start[mine], parts.end[mine]
-    n = len(found)
-    windows = np.full(n, int(start.min()), np.int64), np.full(n, int(end.max()), np.int64)
-    waited = charge(start, end, np.ones(len(at), np.uint8), at, windows, 2)[:, 1]
-    class_ps = found.class_ps.copy()
-    moved = np.minimum(waited, class_ps[:, TimeClass.UNKNOWN])
-    class_ps[:, TimeClass.UNKNOWN] -= moved
-    class_ps[:, TimeClass.HOST_WAIT_INPUT] += moved
-    fixed = Steps(
-        found.number, found.name, found.start_ps, found.duration_ps, class_ps, found.source, found.n_incomplete, found.n_trimmed
-    )  # fmt: skip
-    return Waiting(fixed, moved)
+    windows = np.full(len(found), int(start.min()), np.int64), np.full(len(found), int(end.max()), np.int64)
+    return charge(start, end, np.ones(len(at), np.uint8), at, windows, 2)[:, 1]
 
 
 @once
 def core_steps(trace: Trace) -> CoreSteps | None:
     """The cores in each step; None where there are no TensorCores or no steps."""
     found = waiting(trace)
-    cores = [_core(trace, plane, found.steps.number) for plane in planes(trace).tensor_cores if len(step_markers(trace, plane)[0])]
+    cores = _cores(trace)
     if not cores or not len(found.steps):
         return None
     class_ps = found.steps.class_ps
@@ -124,9 +138,16 @@ class _Core:
     collective: Int64s
 
 
+@once
+def _cores(trace: Trace) -> list[_Core]:
+    """The TensorCores that have steps."""
+    number = steps(trace).number
+    return [_core(trace, plane, number) for plane in planes(trace).tensor_cores if len(step_markers(trace, plane)[0])]
+
+
 def _input_fraction(core: _Core, moved_share: Floats) -> Floats:
     idle = np.maximum(core.duration_ps - core.bucket_ps.sum(axis=1), 0)
-    waited = core.bucket_ps[:, _INPUT] + idle * moved_share
+    waited = core.bucket_ps[:, _INFEED] + core.bucket_ps[:, _HOST_RECV] + idle * moved_share
     share: Floats = np.divide(waited, core.duration_ps, out=np.zeros(len(waited)), where=core.duration_ps > 0)
     return share
 
@@ -205,24 +226,19 @@ def _sync_ps(cores: list[_Core], n_steps: int) -> Int64s:
 
 
 def _sparse(trace: Trace, found: Steps) -> dict[str, Int64s]:
-    """Times of the SparseCores by step, the mean over those that ran it; empty without SparseCores."""
+    """Times of the SparseCores by step, the mean over all; empty without SparseCores."""
     cores = [_sparse_core(trace, plane, found) for plane in planes(trace).sparse_cores]
-    n_ran = np.sum([core[0] > 0 for core in cores], axis=0) if cores else np.zeros(0, np.int64)
-    if not n_ran.any():
+    if not cores:
         return {}
-    duration, infeed, outfeed, busy = (np.sum([core[i] for core in cores], axis=0) // np.maximum(n_ran, 1) for i in range(4))
-    busy = np.minimum(busy, duration)
+    infeed, outfeed, busy = (np.sum([core[i] for core in cores], axis=0) // len(cores) for i in range(3))
+    busy = np.minimum(busy, found.duration_ps)
     compute = np.maximum(busy - infeed - outfeed, 0)
-    return dict(zip(SC_PARTS, (compute, infeed, outfeed, duration - busy), strict=True))
+    return dict(zip(SC_PARTS, (compute, infeed, outfeed, found.duration_ps - busy), strict=True))
 
 
-def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Step time, infeed, outfeed and busy time of one SparseCore by step."""
-    ran, infeed, outfeed, busy = (np.zeros(len(found), np.int64) for _ in range(4))
-    for line in lines_named(trace, plane, STEP_LINES):
-        spans = device_spans(trace, line)
-        step = _sparse_step_of(trace, spans, found)
-        np.add.at(ran, step[step >= 0], spans.duration_ps[step >= 0])
+def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s, Int64s]:
+    """Infeed, outfeed and busy time of one SparseCore by step."""
+    infeed, outfeed, busy = (np.zeros(len(found), np.int64) for _ in range(3))
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     for line in lines_named(trace, plane, _OPS):
         spans = device_spans(trace, line)
@@ -232,7 +248,7 @@ def _sparse_core(trace: Trace, plane: int, found: Steps) -> tuple[Int64s, Int64s
         for total, name in ((infeed, "infeed"), (outfeed, "outfeed")):
             mine = (step >= 0) & (text >= 0) & (text == trace.strings.find(name))
             np.add.at(total, step[mine], spans.self_ps[mine])
-    return ran, infeed, outfeed, busy
+    return infeed, outfeed, busy
 
 
 def _sparse_step_of(trace: Trace, spans: DeviceSpans, found: Steps) -> Int64s:

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
 from tb_tpuprof.analysis.input_advice import Advice, costliest, input_advice, short
 from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import sum_op_stats
-from tb_tpuprof.analysis.recommend import Finding, input_finding
+from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
@@ -96,7 +96,7 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     }
     if found.cores:
         most = float(found.cores.most.mean())
-        result["input_fraction_worst_core"] = Scalar(most, "fraction", "Waiting on the worst core", "the mean over steps")
+        result["input_fraction_worst_core"] = Scalar(most, "fraction", "Waiting on the core that waits longest", "the mean over steps")
     return result
 
 
@@ -127,7 +127,8 @@ def _worst_host(found: InputPipeline) -> list[str]:
     most, least = known[0], known[-1]
     if most.fraction - least.fraction < _FAR_APART:
         return [f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its steps."]
-    text = f"{most.host} waits most: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
+    alone = " and is highly input-bound" if most.fraction >= THRESHOLDS["input"][1] else ""
+    text = f"{most.host} waits most{alone}: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
     return [f"{text}; {least.host} waits least, {format_fraction(least.fraction)}."]
 
 
@@ -141,9 +142,7 @@ def _worst_core(found: InputPipeline) -> list[str]:
     names = [name for name in found.cores.worst if name]
     name = max(sorted(set(names)), key=names.count)
     text = f"Cores wait unequally: {format_fraction(least)} to {format_fraction(most)} of a step"
-    return [
-        f"{text}; core {name} waits longest in {names.count(name)} of {len(found.steps)} steps, and the others wait for it in collectives."
-    ]
+    return [f"{text}; core {name} waits longest in {names.count(name)} of {len(found.steps)} steps, and the others wait for it."]
 
 
 def _on_host(found: InputPipeline, level: str) -> list[str]:
@@ -155,6 +154,9 @@ def _on_host(found: InputPipeline, level: str) -> list[str]:
             if level == "good"
             else ["The host's trace names no operations of an input pipeline, so where its time for input goes is unknown."]
         )
+    if time.largest == "other":
+        unnamed = format_fraction(time.time_ps[-1] / time.total_ps)
+        return [f"On the host {unnamed} of the time for input is in nothing that the trace names as work for it."]
     share = time.time_ps[HOST_CATEGORIES.index(time.largest)] / time.total_ps
     what = HOST_PARTS[time.largest][0].lower()
     text = f"On the host {format_fraction(share)} of the time for input is {what}"

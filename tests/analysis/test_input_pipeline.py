@@ -128,7 +128,10 @@ def test_cores_make_a_band_and_the_worst_is_named() -> None:
     assert found.cores.least.tolist() == pytest.approx([0.1, 0.1])
     assert found.cores.most.tolist() == pytest.approx([0.3, 0.3])
     assert found.cores.worst == ("h:3", "h:3")
-    assert found.input_fraction.tolist() == pytest.approx([0.2, 0.2])
+    # The other core waits for this one, too: it idles or sits in a collective.
+    assert found.input_fraction.tolist() == pytest.approx([0.3, 0.3])
+    assert (found.cores.parts["tc_infeed"] / PS).tolist() == [27, 27]
+    assert (found.cores.parts["tc_idle"] / PS).tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("ids", [None, {"all-reduce.1": 1, "all-reduce.2": 2}])
@@ -154,7 +157,7 @@ def test_sparse_cores_stand_beside_the_step() -> None:
     found = analysed(build([core(0, [("fusion.1", 0, 60)]), sparse]))
     assert found.cores is not None
     assert {name: (found.cores.parts[name] / PS).tolist() for name in SC_PARTS} == {
-        "sc_compute": [25, 25], "sc_infeed": [5, 5], "sc_outfeed": [0, 0], "sc_idle": [20, 20],
+        "sc_compute": [25, 25], "sc_infeed": [5, 5], "sc_outfeed": [0, 0], "sc_idle": [60, 60],
     }  # fmt: skip
 
 

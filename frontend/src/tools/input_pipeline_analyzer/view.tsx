@@ -7,6 +7,7 @@ import { choose, openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
+import { Tail } from '../../widgets/tail';
 import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
@@ -20,6 +21,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
+/** Totals of nested operations overlap: their share tells less than that of the self time. */
+const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
 const OPS_TOTALS = ['n_occurrences', 'self_time_ps', 'self_fraction'];
 
 function Dotted({ text, token }: { text: string; token: string | undefined }): VNode {
@@ -58,20 +61,23 @@ function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: Reado
 
 function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const view = useMemo(() => parseView(params), [params]);
+  const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
   const categories = data.columns.find((column) => column.name === 'category');
   const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';
-  const dotted = (column: TableColumn, row: number, text: string): VNode | undefined => (column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined);
+  const own = (column: TableColumn, row: number, text: string): VNode | undefined => {
+    if (column.name === 'operation') return <Tail text={text} />;
+    return column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined;
+  };
   return (
     <Section title={table.title || 'Input operations'} note={table.note || 'on the host, by self time'}>
       <Table
         data={data}
         label={table.title || 'Input operations'}
         view={view}
-        onView={(next, how) => setParams(viewChange(view, next), how)}
+        onView={(next, how) => setParams(viewChange(view, next, OPS_VIEW), how)}
         totals={OPS_TOTALS}
         mono={['operation']}
-        render={dotted}
+        render={own}
         barToken={token}
       />
     </Section>
@@ -80,7 +86,7 @@ function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; t
 
 function Hosts({ table }: { table: PayloadTable }): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'host')) }), [data]);
+  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }), [data]);
   const nameOf = (row: number): string => String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
   const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
     column.name === 'host' ? (

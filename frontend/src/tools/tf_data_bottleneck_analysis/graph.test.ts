@@ -42,6 +42,13 @@ describe('the layout', () => {
     }
   });
 
+  it('draws the critical path of a tree as a straight line', () => {
+    const critical = Array.from({ length: 30 }, (_, id) => id);
+    const graph = tree(Array.from({ length: 200 }, (_, id) => (id === 0 ? -1 : id < 30 ? id - 1 : Math.floor((id - 1) / 3))), critical);
+    const { at } = layoutOf(graph);
+    expect(new Set(critical.map((id) => at.get(id)?.x)).size).toBe(1);
+  });
+
   it('survives a cycle, a link to itself, two links between the same stages, a stage alone and none at all', () => {
     const graph = tree([-1, 0, 1]);
     const links = [...graph.links, { from: 2, to: 0, isCritical: false }, { from: 1, to: 1, isCritical: false }, { from: 0, to: 1, isCritical: false }];

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Table as PayloadTable } from '../../api/types';
 import { Section } from '../../widgets/summary';
+import { Tail } from '../../widgets/tail';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
@@ -20,12 +21,15 @@ export function Pipelines({ table, chosen, params, setParams }: { table: Payload
   const initial = useMemo(() => ({ sort: null, query: '', filters: {}, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data).filter((name) => name !== 'pipeline')]) }), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const chosenRow = names.findIndex(({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline);
-  const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
-    column.name === 'pipeline' ? (
+  const own = (column: TableColumn, _row: number, text: string): VNode | undefined => {
+    if (column.name === 'bottleneck_long_name') return <Tail text={text} />;
+    if (column.name !== 'pipeline') return undefined;
+    return (
       <button type="button" class="text-link">
         {text}
       </button>
-    ) : undefined;
+    );
+  };
   return (
     <Section title={table.title || 'Pipelines'} note={table.note || 'slow: a call of over 50 µs'}>
       <Table
@@ -35,7 +39,7 @@ export function Pipelines({ table, chosen, params, setParams }: { table: Payload
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         mono={['bottleneck_long_name', 'bottleneck']}
         barToken="--c-input"
-        render={link}
+        render={own}
         hasToolbar={data.nRows > FEW_ROWS}
         rowsInFull={ROWS_IN_FULL}
         maxHeight="330px"

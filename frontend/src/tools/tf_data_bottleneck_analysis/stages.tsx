@@ -1,14 +1,23 @@
 /** The boxes and lines of the graph. */
 import type { VNode } from 'preact';
+import { tokenColor } from '../../base/color';
 import { format, plural } from '../../base/units';
+import { TextFitter } from '../../canvas/text';
 import { stageLabel, type Graph, type Stage } from './model';
 import { NODE, type Placed } from './placed';
 
-const NAME_CHARS = 25;
-const SHORT_NAME_CHARS = 20;
+const NAME_PX = NODE.width - 24;
+const ASYNC_PX = 38;
+const NAME_FONT = '600 13px';
 
-function shortened(name: string, chars: number): string {
-  return name.length <= chars ? name : `${name.slice(0, chars - 1)}…`;
+let fitter: TextFitter | null = null;
+
+/** The name in the room that it has: measured as the browser draws it, where there is a canvas. */
+function fitted(name: string, widthPx: number): string {
+  const context = fitter ? null : document.createElement('canvas').getContext('2d');
+  if (context) context.font = `${NAME_FONT} ${tokenColor('--font') || 'sans-serif'}`;
+  fitter ??= new TextFitter((text) => context?.measureText(text).width ?? text.length * 8);
+  return fitter.fit(name, widthPx);
 }
 
 function tipOf(stage: Stage): string {
@@ -57,7 +66,7 @@ function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StagePr
     >
       <rect class="box" width={NODE.width} height={NODE.height} rx={6} />
       <text class="name" x={12} y={22}>
-        {shortened(stage.name, (stage.isAsync ? SHORT_NAME_CHARS : NAME_CHARS) - many.length) + many}
+        {fitted(stage.name, NAME_PX - (stage.isAsync ? ASYNC_PX : 0) - many.length * 9) + many}
       </text>
       {stage.isAsync && (
         <text class="ahead" x={NODE.width - 10} y={22} text-anchor="end">

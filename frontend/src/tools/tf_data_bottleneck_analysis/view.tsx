@@ -127,20 +127,22 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
   const close = (): void => setParams({ stage: undefined }, 'push');
   if (!pipelines?.n_rows) return <Nothing />;
   return (
-    <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
-      <div class="tool-page">
-        <Tiles tiles={tilesOf(payload)} />
-        <Pipelines table={pipelines} chosen={chosen} params={params} setParams={setParams} />
-        {chosen && <GraphSection {...{ payload, graph, chosen, params, setParams }} />}
-        {whatIf && <WhatIf data={whatIf} title={whatIfTable?.title || 'What would it gain'} note={whatIfTable?.note ?? ''} />}
-        <Advice items={adviceOf(advice)} />
-        {payload.diagnostics.length > 0 && (
-          <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>
-            <DiagnosticsList items={payload.diagnostics} />
-          </Section>
-        )}
+    <>
+      <Tiles tiles={tilesOf(payload)} />
+      <Pipelines table={pipelines} chosen={chosen} params={params} setParams={setParams} />
+      <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
+        <div class="tool-page">
+          {chosen && <GraphSection {...{ payload, graph, chosen, params, setParams }} />}
+          {whatIf && <WhatIf data={whatIf} title={whatIfTable?.title || 'What would it gain'} note={whatIfTable?.note ?? ''} />}
+          <Advice items={adviceOf(advice)} />
+        </div>
+        {stage && chosen && <Drawer stage={stage} call={chosen} onClose={close} />}
       </div>
-      {stage && chosen && <Drawer stage={stage} call={chosen} onClose={close} />}
-    </div>
+      {payload.diagnostics.length > 0 && (
+        <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>
+          <DiagnosticsList items={payload.diagnostics} />
+        </Section>
+      )}
+    </>
   );
 }

@@ -74,7 +74,9 @@ export function fitWidths(columns: readonly TableColumn[], natural: ReadonlyMap<
   const fromBars = Math.max(spare, -nBars * (BAR_PX - MIN_BAR_PX));
   if (!mayShrink) return shortenTexts(columns, widths, spare);
   const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
-  return share(columns, shorter, spare - fromBars, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
+  const legible = shortenTexts(columns, shorter, spare - fromBars);
+  const missing = roomPx - legible.reduce((sum, width) => sum + width, 0);
+  return missing >= 0 ? legible : share(columns, legible, missing, (column, i) => (column.kind === 'text' ? (legible[i] as number) : 0));
 }
 
 /** The room that an element has, followed as it changes; 0 until it is known. */

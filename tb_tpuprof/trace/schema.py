@@ -69,7 +69,7 @@ DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 HOT_STATS = (
     "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id", "is_eager",
     "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
-    "flops", "model_flops", "bytes_accessed",
+    "flops", "model_flops", "bytes_accessed", "parent_id", "element_id",
 )  # fmt: skip
 # Further ones that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {

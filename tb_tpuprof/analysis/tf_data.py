@@ -1,0 +1,241 @@
+"""tf.data pipelines: how long each call took, which stage held it up, and the stages of a single call as a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.tf_data_forest import Forest, Ints, Rows, forest
+from tb_tpuprof.trace.trace import Trace
+
+SLOW_PS = 50_000_000
+_HIDDEN_STATS = frozenset(("id", "parent_id", "name", "shapes", "types", "element_id", "group_id", "element_size"))
+# Stages that work ahead on threads of their own, so that waiting in them is not work of theirs.
+_ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of a stage over all calls: self time, own work (see Forest), its part while the caller waited, its function's time."""
+
+    self_ps: int
+    work_ps: int
+    blocking_ps: int
+    function_ps: int
+    n_calls: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage over all calls of a pipeline. `parent`: the stage that consumes from it, -1 for the root."""
+
+    name: str
+    long_name: str
+    times: Times
+    is_async: bool
+    parent: int
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into `stages`, -1 none."""
+
+    name: str
+    kind: str
+    calls: Rows
+    start_ps: Ints
+    duration_ps: Ints
+    stages: tuple[Stage, ...]
+    bottleneck: int
+    thread_count: int
+
+    @property
+    def n_slow(self) -> int:
+        """Calls that took longer than 50 µs, the traditional bound."""
+        return int((self.duration_ps > SLOW_PS).sum())
+
+    @property
+    def max_ps(self) -> int:
+        """The slowest call."""
+        return int(self.duration_ps.max())
+
+    @property
+    def order(self) -> Rows:
+        """Calls by duration, the slowest first; of equals the earlier."""
+        return np.argsort(-self.duration_ps, kind="stable")
+
+    @property
+    def wait_fraction(self) -> float:
+        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1."""
+        span = int((self.start_ps + self.duration_ps).max() - self.start_ps.min())
+        return min(1.0, int(self.duration_ps.sum()) / span) if span else 0.0
+
+    @property
+    def bottleneck_stage(self) -> Stage | None:
+        """The stage that callers waited for most."""
+        return self.stages[self.bottleneck] if self.bottleneck >= 0 else None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A stage in a single call. `parent`: the node that consumes from it, -1 for the root."""
+
+    iterator: str
+    name: str
+    long_name: str
+    start_ps: int
+    duration_ps: int
+    self_ps: int
+    work_ps: int
+    n_calls: int
+    n_iterators: int
+    is_blocking: bool
+    is_async: bool
+    parent: int
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a pipeline, as a graph: nodes with parents before children. `bottleneck`: index of a node, -1 none."""
+
+    start_ps: int
+    duration_ps: int
+    nodes: tuple[Node, ...]
+    bottleneck: int
+    n_reparented: int
+
+
+@once
+def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
+    """The pipelines of a trace, numbered by their first call, of host and device apart."""
+    found = forest(trace)
+    roots = np.flatnonzero(found.is_root)
+    if not len(roots):
+        return ()
+    # A pipeline is one root iterator; events without an id are told apart by their name.
+    key = np.where(found.has_id[roots], found.iterator[roots], found.node[roots])
+    _keys, code = np.unique(np.stack((key, found.has_id[roots])), axis=1, return_inverse=True)
+    code = code.reshape(-1)
+    worked = np.flatnonzero(found.call >= 0)
+    number = np.full(len(found), -1, np.int64)
+    number[roots] = code
+    events = _by(number[found.call[worked]], worked, int(code.max()) + 1)
+    calls = _by(code, roots, int(code.max()) + 1)
+    order = sorted(range(len(calls)), key=lambda i: int(found.start_ps[calls[i]].min()))
+    counts = {"Host": 0, "Device": 0}
+    result = []
+    for i in order:
+        first = int(found.iterator[calls[i][0]])
+        kind = "Device" if first in found.device_iterators and found.has_id[calls[i][0]] else "Host"
+        result.append(_pipeline(trace, found, f"{kind}:{counts[kind]}", calls[i], events[i]))
+        counts[kind] += 1
+    return tuple(result)
+
+
+def _by(code: npt.NDArray[np.integer], values: Rows, n: int) -> list[Rows]:
+    """Values by code 0 … n - 1, each in their order."""
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(n + 1))
+    return [values[order[bounds[i] : bounds[i + 1]]] for i in range(n)]
+
+
+def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows) -> Pipeline:
+    calls = calls[np.argsort(found.start_ps[calls], kind="stable")]
+    stages = _stages(found, events)
+    blocking = [stage.times.blocking_ps for stage in stages]
+    worst = int(np.argmax(blocking)) if any(blocking) else -1
+    threads = len(np.unique(trace.event_line[found.row[calls]]))
+    kind = name.partition(":")[0]
+    return Pipeline(name, kind, calls, found.start_ps[calls], found.duration_ps[calls], stages, worst, threads)
+
+
+def _stages(found: Forest, events: Rows) -> tuple[Stage, ...]:
+    """Each stage of a pipeline's events, parents before children."""
+    nodes, first, code = np.unique(found.node[events], return_index=True, return_inverse=True)
+    n = len(nodes)
+    work = found.work_ps[events]
+    parts = (found.self_ps[events], work, work * found.is_blocking[events], found.function_ps[events], np.ones(len(events), np.int64))
+    sums = np.zeros((5, n), np.int64)
+    for total, part in zip(sums, parts, strict=True):
+        np.add.at(total, code, part)
+    parent = _parents(found, events[first], dict(zip(nodes.tolist(), range(n), strict=True)))[0]
+    order = _downwards(parent)
+    at = {old: new for new, old in enumerate(order)}
+    names = [found.stages[node] for node in nodes.tolist()]
+    totals = [Times(*column) for column in sums.T.tolist()]
+    above = [at[i] if i >= 0 else -1 for i in parent]
+    return tuple(Stage(_short(names[i]), names[i], totals[i], is_async(names[i]), above[i]) for i in order)
+
+
+def _parents(found: Forest, events: Rows, index: dict[int, int]) -> tuple[list[int], int]:
+    """The consuming stage of each stage, seen from its first event; what leads back to itself hangs below the root instead."""
+    above = found.parent[events]
+    parent = [index.get(int(found.node[i]), -1) if i >= 0 else -1 for i in above.tolist()]
+    root = next((i for i, event in enumerate(events.tolist()) if found.is_root[event]), -1)
+    n_changed = 0
+    for i in range(len(parent)):
+        seen, at = {i}, parent[i]
+        while at >= 0 and at not in seen:
+            seen.add(at)
+            at = parent[at]
+        if at >= 0:
+            parent[i] = root if i != root else -1
+            n_changed += 1
+    return parent, n_changed
+
+
+def _downwards(parent: list[int]) -> list[int]:
+    """Indices with parents before children, siblings in their order."""
+    children: dict[int, list[int]] = {}
+    for i, above in enumerate(parent):
+        children.setdefault(above, []).append(i)
+    order: list[int] = []
+    stack = children.get(-1, [])[::-1]
+    while stack:
+        i = stack.pop()
+        order.append(i)
+        stack += children.get(i, [])[::-1]
+    return order
+
+
+def is_async(long_name: str) -> bool:
+    """Whether a stage works ahead on threads of its own."""
+    return _short(long_name).startswith(_ASYNC)
+
+
+def _short(long_name: str) -> str:
+    """The stage's type: the name's last part without a number."""
+    return long_name.rpartition("::")[2].partition("[")[0]
+
+
+def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
+    """One call of a pipeline, by its rank from 1 (the slowest) on, with the parameters that the trace tells of its stages."""
+    found = forest(trace)
+    root = int(pipeline.calls[pipeline.order[rank - 1]])
+    events = np.flatnonzero(found.call == root)
+    events = events[np.lexsort((-found.duration_ps[events], found.start_ps[events]))]
+    nodes, first, code = np.unique(found.node[events], return_index=True, return_inverse=True)
+    parent, n_reparented = _parents(found, events[first], dict(zip(nodes.tolist(), range(len(nodes)), strict=True)))
+    order = _downwards(parent)
+    at = {old: new for new, old in enumerate(order)}
+    result = [_node(trace, found, events[code == i], at[parent[i]] if parent[i] >= 0 else -1) for i in order]
+    blocking = [node.work_ps if node.is_blocking else -1 for node in result]
+    worst = int(np.argmax(blocking)) if max(blocking) > 0 else -1
+    return Call(int(found.start_ps[root]), int(found.duration_ps[root]), tuple(result), worst, n_reparented)
+
+
+def _node(trace: Trace, found: Forest, events: Rows, parent: int) -> Node:
+    long_name = found.stages[found.node[events[0]]]
+    stats = trace.source.event_stats(trace, int(found.row[events[0]]))
+    iterator = next((str(value) for name, value in stats if name == "id"), str(found.iterator[events[0]]))
+    start, duration, self_ps, work_ps = (column[events] for column in (found.start_ps, found.duration_ps, found.self_ps, found.work_ps))
+    parameters = tuple((name, str(value)) for name, value in stats if name not in _HIDDEN_STATS)
+    n_iterators, is_blocking = len(np.unique(found.iterator[events])), bool(found.is_blocking[events].any())
+    return Node(
+        iterator, _short(long_name), long_name, int(start.min()), int(duration.sum()), int(self_ps.sum()), int(work_ps.sum()), len(events),
+        n_iterators, is_blocking, is_async(long_name), parent, parameters,
+    )  # fmt: skip

@@ -45,7 +45,7 @@ class TpuJob:
 
     `core_delay`: how much longer the infeed of each further core lasts (at the cost of idle time). `peak_flops_per_s` and
     `peak_bytes_per_s` 0: the trace states none. `host_busy`: share of a step in which the host's thread runs an operation.
-    `lead_ps`: from a step's start to its first operation.
+    `lead_ps`: from a step's start to its first operation. `replicas` and devices in each: what the program's HLO says, if not 0.
     """
 
     parts: Parts = Parts()
@@ -64,6 +64,7 @@ class TpuJob:
     start_ns: int = 1_000_000
     has_steps: bool = True
     n_sparse_cores: int = 0
+    replicas: tuple[int, int] = (0, 0)
     lead_ps: int = PS_PER_US
 
 
@@ -158,6 +159,10 @@ def tpu_xspace(job: TpuJob, host: str = "synthetic-tpu") -> bytes:
         for sparse in range(job.n_sparse_cores):
             _sparse_core(PlaneWriter(space, f"/device:TPU:{core} SparseCore {sparse}"), job, core)
     _tpu_host(PlaneWriter(space, "/host:CPU"), job)
+    if job.replicas[0]:
+        assignment = field(1, job.replicas[0]) + field(2, job.replicas[1])
+        hlo = field(1, field(1, b"jit_train") + field(15, assignment))
+        PlaneWriter(space, "/host:metadata").metadata("jit_train(7)", {"Hlo Proto": hlo})
     space.hostnames.append(host.encode())
     data: bytes = space.SerializeToString()
     return data

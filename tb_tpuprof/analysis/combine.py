@@ -84,6 +84,8 @@ def _best_shift(begin: Int64s, end: Int64s, other_begin: Int64s, other_end: Int6
 
 
 def sum_hardware(parts: Sequence[Hardware]) -> Hardware:
-    """Devices of all hosts; name and peaks are those of the first host that has devices."""
+    """Devices of all hosts; name and peaks are those of the first host that has devices, replicas those of the largest program."""
     first = next((part for part in parts if part.n_devices), parts[0])
-    return replace(first, n_devices=sum(part.n_devices for part in parts), n_chips=sum(part.n_chips for part in parts))
+    n_devices, n_chips = sum(part.n_devices for part in parts), sum(part.n_chips for part in parts)
+    largest = max(parts, key=lambda part: part.n_replicas * part.n_partitions)
+    return replace(first, n_devices=n_devices, n_chips=n_chips, n_replicas=largest.n_replicas, n_partitions=largest.n_partitions)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.analysis import peaks
+from tb_tpuprof.analysis.hlo_names import replicas
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.proto_fields import number_field
@@ -23,7 +24,8 @@ class Hardware:
     """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory.
 
     Where a peak comes from, in this order: the trace (`peak_source` empty), the user's file, what multiprocessors and clock
-    give (GPU), the device's data sheet. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0.
+    give (GPU), the device's data sheet. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of
+    `n_partitions` devices each: how the program that runs on most devices, of all hosts, is spread over them; 0 if not known.
     """
 
     kind: str
@@ -35,6 +37,8 @@ class Hardware:
     memory_bytes: int = 0
     peak_source: str = ""
     n_chips: int = 0
+    n_replicas: int = 0
+    n_partitions: int = 0
 
     def bound_by(self, flops_per_s: float, bytes_per_s: float) -> str:
         """The resource that an operation uses closest to its peak; `Unknown` where no peak is known or nothing is measured."""
@@ -85,7 +89,7 @@ def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
     shared = _plane_number(trace, plane, "peak_vmem_rd_bw_gigabytes_per_second") * _GIGA
     chips = chip_of_plane(trace)
     n_chips = len({chips[core] for core in cores}) if all(core in chips for core in cores) else 0
-    return Hardware("TPU", device, len(cores), flops, hbm, shared, 0, source, n_chips)
+    return Hardware("TPU", device, len(cores), flops, hbm, shared, 0, source, n_chips, *replicas(trace))
 
 
 def _with_tables(device: str, stated: tuple[float, float], computed_flops: float) -> tuple[float, float, str]:
@@ -131,7 +135,8 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     device = written if is_model else name
     stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12, _plane_number(trace, plane, "memory_bandwidth")
     flops, hbm, source = _with_tables(device, stated, cycles * per_cycle)
-    return Hardware("GPU", device, len(gpus), flops, hbm, shared, int(_plane_number(trace, plane, "memory_size")), source)
+    memory_bytes = int(_plane_number(trace, plane, "memory_size"))
+    return Hardware("GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace))
 
 
 def _nvidia_name(major: int, minor: int) -> str:

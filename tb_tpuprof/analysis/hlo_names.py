@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.proto_fields import fields, messages
+from tb_tpuprof.analysis.proto_fields import fields, messages, number_field
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.trace.trace import Trace
 
@@ -50,3 +50,20 @@ def read_instructions(proto: bytes) -> dict[str, Instruction]:
                 name, opcode = (text.decode("utf-8", "replace") for text in (texts[1], texts[2]))
                 result[name] = Instruction(opcode, op_name.decode("utf-8", "replace"))
     return result
+
+
+def replicas(trace: Trace) -> tuple[int, int]:
+    """Replicas, and devices in each, of the program that runs on most devices; (0, 0) where no program in the trace tells.
+
+    HloModuleProto.device_assignment (15) → replica_count (1), computation_count (2: partitions, the devices of a replica).
+    """
+    found = [(0, 0)]
+    for key in _STATS:
+        for _owner, position, size in trace.metadata_stats.spans(key):
+            try:
+                modules = list(messages(trace.source.read(position, size), 1))
+            except ProfilerError:
+                continue
+            assigned = (assignment for module in modules for assignment in messages(module, 15))
+            found += [(number_field(assignment, 1), number_field(assignment, 2)) for assignment in assigned]
+    return max(found, key=lambda pair: pair[0] * pair[1])

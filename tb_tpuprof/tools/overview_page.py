@@ -130,8 +130,13 @@ def _use_scalars(run: _Run) -> dict[str, Scalar]:
 
 
 def _idle(run: _Run) -> Scalar:
-    """Share of the steps in which no device class is charged; without steps what the operations leave of their span."""
+    """Share of the steps in which no device class is charged. On TPUs, and without steps, what the operations leave of their span.
+
+    (A TPU's steps count the longest wait of any core, so what is left in them is not the idle time of every core.)
+    """
     title = f"{run.hardware.kind} idle"
+    if run.hardware.kind == "TPU":
+        return _share(idle_fraction(run.ops.compiled), title, "of the cores' profiled time")
     if not len(run.steps):
         return _share(idle_fraction(run.ops.compiled), title, "of the profiled time")
     busy = sum(run.steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
@@ -149,6 +154,9 @@ def _environment(run: _Run) -> Table:
         ("Profiled time", format_time(max(part.duration_ps for part in parts))),
         ("Events", f"{sum(part.n_events for part in parts):,}"),
     ]
+    if hardware.n_replicas:
+        each = f" of {hardware.n_partitions} {per_device}s each" if hardware.n_partitions > 1 else ""
+        pairs.append(("Replicas", f"{hardware.n_replicas}{each}"))
     if hardware.peak_flops_per_s:
         pairs.append((f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s")))
     if hardware.peak_hbm_bytes_per_s:

@@ -46,7 +46,6 @@ RUNS: dict[str, dict[str, bytes]] = {
 
 _PEAKS = "the peer prints 0.0 % whatever the trace says: its converter is not given the peaks"
 _UNKNOWN = "there are no steps: what is not known is empty here, the peer prints 0"
-_CORES = "cores differ: the mean over cores counts, so that the parts sum up to the step; the peer takes the worst core's infeed"
 _TOUCHING = "an operation that begins when its step does is its step's: the peer gives it to the step before, which ends there"
 _HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
 # (run, tool, field), each a pattern: why the two differ.
@@ -57,8 +56,6 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu*", "overview_page", "device_duty_cycle_percent"): (
         "the profiled time ends with the last step, as for idle time, so that the shares sum up; the peer's with the last operation"
     ),
-    ("tpu_skew", "overview_page", "step*: tc*TimeMs"): _CORES,
-    ("tpu_skew", "input_pipeline_analyzer", "infeed_percent_*"): _CORES,
     ("tpu_touching", "overview_page", "step*: tc*TimeMs"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "infeed_percent_*"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "verdict on the input"): _TOUCHING,

@@ -96,7 +96,7 @@ def synthetic_tpus(*slowdown: float, **changes: object) -> Payload:
 
 
 def test_a_tpu_is_told_how_well_it_is_used() -> None:
-    payload = synthetic_tpus(1.0)
+    payload = synthetic_tpus(1.0, replicas=(1, 2))
     names = list(payload.scalars)
     values = {name: payload.scalars[name].value for name in names}
     assert [name for name in names if not name.startswith("step_time_")][:5] == [
@@ -115,7 +115,8 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
     assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20 %) for data."
     assert payload.verdict.next[0].tool == "input_pipeline_analyzer"
     environment = table(payload, "environment")
-    assert dict(zip(environment["name"], environment["value"], strict=True))["TPU cores"] == "2 (2 chips)"
+    facts = dict(zip(environment["name"], environment["value"], strict=True))
+    assert (facts["TPU cores"], facts["Replicas"]) == ("2 (2 chips)", "1 of 2 cores each")
 
 
 def test_what_is_not_known_of_a_tpu_says_why() -> None:

@@ -3,12 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tb_tpuprof.tools import input_pipeline_analyzer
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, drawing
 from tests.ingest.xspaces import native
-from tests.synthetic import Parts, TpuJob, tpu_hosts
+from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace
 from tests.tools.drawn_session import session_of
 
 
@@ -135,3 +136,19 @@ def test_the_slowest_host_is_named() -> None:
     hosts = table(payload, "hosts")
     assert hosts["step_time_avg_ps"] == pytest.approx([1.2e9, 1.0e9])
     assert hosts["duty_cycle_fraction"] == pytest.approx([0.65, 0.65])
+
+
+@pytest.mark.parametrize("infeed", [0, 2, 4, 5, 10, 19, 20, 24])
+@pytest.mark.parametrize("compute", [30, 60, 75])
+def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: int) -> None:
+    traces = [native(tpu_xspace(TpuJob(parts=Parts(compute=compute / 100, infeed=infeed / 100), core_delay=0.002)))]
+    session = session_of(*traces)
+    mine, theirs = TOOL.run(session, None, {}).verdict, input_pipeline_analyzer.TOOL.run(session, None, {}).verdict
+    assert mine is not None
+    assert theirs is not None
+    waits = [text for text in (mine.text, *mine.details) if "input-bound" in text]
+    if waits:
+        assert theirs.text == waits[0]
+    else:
+        assert theirs.text.startswith(("Not input-bound", "Possibly input-bound"))
+        assert theirs.text.startswith("Possibly") == any("TPU idle" in text for text in (mine.text, *mine.details))

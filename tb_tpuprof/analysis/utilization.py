@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_ps
-from tb_tpuprof.analysis.gpu_ops import gpu_ops
 from tb_tpuprof.analysis.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import OpMetrics
+from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.proto_fields import messages, number_field
-from tb_tpuprof.analysis.tpu_ops import device_spans, tpu_ops
+from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -87,13 +87,12 @@ class Utilization:
 @once
 def utilization(trace: Trace) -> Utilization:
     """The accelerators of one host. On GPUs FLOPs are known only where the trace carries them."""
-    machine = hardware(trace)
+    machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
         busy_ps, chip_ps = _duty(trace)
         flops, hbm_bytes = _tpu_work(trace)
-        return _made(machine, tpu_ops(trace).span_ps, flops, hbm_bytes, (busy_ps, chip_ps))
+        return _made(machine, ops.span_ps, flops, hbm_bytes, (busy_ps, chip_ps))
     if machine.kind == "GPU":
-        ops = gpu_ops(trace)
         flops, n_bytes = (float(values.sum()) for values in (ops.flops, ops.n_bytes))
         return _made(machine, ops.span_ps, flops, n_bytes, (0, 0))
     return Utilization()

@@ -74,15 +74,19 @@ export function Failed(props: FailedProps): VNode {
           {props.what} · <code>{props.kind}</code>
         </small>
       </p>
-      {props.onRetry && (
-        <button type="button" class="button" onClick={props.onRetry}>
-          Retry
-        </button>
-      )}
-      {props.onReset && (
-        <button type="button" class="button" onClick={props.onReset}>
-          Show what opens by itself
-        </button>
+      {(props.onRetry || props.onReset) && (
+        <div class="message-buttons">
+          {props.onRetry && (
+            <button type="button" class="button" onClick={props.onRetry}>
+              Retry
+            </button>
+          )}
+          {props.onReset && (
+            <button type="button" class="button" onClick={props.onReset}>
+              Show what opens by itself
+            </button>
+          )}
+        </div>
       )}
     </Message>
   );

@@ -8,7 +8,7 @@ import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
 import { Tail } from '../../widgets/tail';
-import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
+import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
 import { StepSection } from '../step_section';
@@ -23,6 +23,7 @@ const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
 /** Totals of nested operations overlap: their share tells less than that of the self time. */
 const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
+const DOT_PX = 18;
 const OPS_TOTALS = ['n_occurrences', 'self_time_ps', 'self_fraction'];
 
 function Dotted({ text, token }: { text: string; token: string | undefined }): VNode {
@@ -59,8 +60,13 @@ function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: Reado
   );
 }
 
+/** The categories have a dot of their colour beside them. */
+function withDots(data: TableData): TableData {
+  return { ...data, columns: data.columns.map((column) => (column.name === 'category' ? { ...column, extraPx: DOT_PX } : column)) };
+}
+
 function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; tokens: ReadonlyMap<string, string> } & Omit<ViewProps, 'payload'>): VNode {
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => withDots(tableData(table)), [table]);
   const view = useMemo(() => parseView(params, OPS_VIEW), [params]);
   const categories = data.columns.find((column) => column.name === 'category');
   const token = (row: number): string => tokens.get(String(categories?.cell(row) ?? '')) ?? '--c-idle';

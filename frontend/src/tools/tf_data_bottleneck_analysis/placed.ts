@@ -1,7 +1,7 @@
 /** Where the stages and links of a graph are. Apart from the layout, which brings dagre with it. */
 
 /** The size of a stage's box. */
-export const NODE = { width: 204, height: 54 } as const;
+export const NODE = { width: 224, height: 54 } as const;
 
 export interface Point {
   x: number;

@@ -11,6 +11,8 @@ export interface TableColumn {
   unit: string;
   kind: 'text' | 'number' | 'bool';
   description?: string;
+  /** Room for what is drawn beside the text. */
+  extraPx?: number;
   cell(row: number): Cell;
 }
 

@@ -7,6 +7,8 @@ const SAMPLE_ROWS = 200;
 const MIN_PX = 48;
 const MAX_TEXT_PX = 380;
 const LEGIBLE_TEXT_PX = 220;
+/** Texts as short as this give way last. */
+const SHORT_TEXT_PX = 80;
 /** A bar beside a fraction's number. */
 const BAR_PX = 84;
 const MIN_BAR_PX = 36;
@@ -43,7 +45,7 @@ export function naturalWidths(data: TableData, mono: readonly string[] = [], fon
     const font = mono.includes(column.name) ? fonts.mono : fonts.cell;
     for (let row = 0; row < Math.min(data.nRows, SAMPLE_ROWS); row++) widest = Math.max(widest, measure(cellText(column, column.cell(row)), font));
     const limited = column.kind === 'text' ? Math.min(MAX_TEXT_PX, widest) : widest;
-    return Math.ceil(Math.max(MIN_PX, limited + PADDING_PX + (column.unit === 'fraction' ? BAR_PX : 0)));
+    return Math.ceil(Math.max(MIN_PX, limited + PADDING_PX + (column.extraPx ?? 0) + (column.unit === 'fraction' ? BAR_PX : 0)));
   };
   return new Map(data.columns.map((column) => [column.name, width(column)]));
 }
@@ -76,7 +78,7 @@ export function fitWidths(columns: readonly TableColumn[], natural: ReadonlyMap<
   const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
   const legible = shortenTexts(columns, shorter, spare - fromBars);
   const missing = roomPx - legible.reduce((sum, width) => sum + width, 0);
-  return missing >= 0 ? legible : share(columns, legible, missing, (column, i) => (column.kind === 'text' ? (legible[i] as number) : 0));
+  return missing >= 0 ? legible : share(columns, legible, missing, (column, i) => (column.kind === 'text' ? Math.max(1, (legible[i] as number) - SHORT_TEXT_PX) : 0));
 }
 
 /** The room that an element has, followed as it changes; 0 until it is known. */

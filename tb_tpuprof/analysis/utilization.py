@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, lines_named, planes
+from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
 from tb_tpuprof.analysis.proto_fields import messages, number_field
 from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
@@ -152,23 +152,25 @@ def _duty(trace: Trace) -> tuple[int, int]:
 
 
 def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
+    """Time on duty and profiled time of one chip's planes, by the times of the trace: only some lines have the device's own clock."""
     off_duty = [i for i in (trace.strings.find(name) for name in OFF_DUTY) if i >= 0]
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
     none = np.empty(0, np.int64)
     starts, ends, first, last = [none], [none], [], []
     for plane in members:
         for line in lines_named(trace, plane, (*STEP_LINES, *MODULE_LINES, OP_LINE, SPARSE_OP_LINE)):
-            spans = device_spans(trace, line)
-            if not len(spans.rows):
+            rows = line_events(trace, line)
+            start = trace.events["start_ps"][rows]
+            end = start + trace.events["duration_ps"][rows]
+            if not len(start):
                 continue
-            end = spans.start_ps + spans.duration_ps
-            first.append(int(spans.start_ps.min()))
+            first.append(int(start.min()))
             last.append(int(end.max()))
             name = trace.line_names[line]
             if name in (OP_LINE, SPARSE_OP_LINE):
-                on = name == SPARSE_OP_LINE or ~np.isin(category[trace.events["metadata"][spans.rows]], off_duty)
-                chosen = np.broadcast_to(on, len(spans.rows))
-                starts.append(spans.start_ps[chosen])
+                on = name == SPARSE_OP_LINE or ~np.isin(category[trace.events["metadata"][rows]], off_duty)
+                chosen = np.broadcast_to(on, len(start))
+                starts.append(start[chosen])
                 ends.append(end[chosen])
     if not first:
         return 0, 0

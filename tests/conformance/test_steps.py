@@ -130,3 +130,17 @@ def test_the_input_bound_run_is_called_so_by_both() -> None:
     verdict = TOOL.run(open_session(name), None, {}).verdict
     assert verdict is not None
     assert verdict.text == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data."
+
+
+def test_how_well_a_tpu_is_used_is_the_peers() -> None:
+    """What the peer can tell of it: it prints 0.0 % as FLOPS and memory bandwidth utilisation, which are computed here."""
+    name = "xprof_tpu_inference_2_old__run"
+    properties = answer(name, "overview_page")[0]["p"]
+    scalars = TOOL.run(open_session(name), None, {}).scalars
+    for ours, theirs in (("device_idle", "device_idle_time"), ("duty_cycle", "device_duty_cycle"), ("host_idle", "host_idle_time")):
+        value = scalars[f"{ours}_fraction"].value
+        assert f"{100 * (value or 0):.1f}%" == properties[f"{theirs}_percent"]
+    assert properties["flop_rate_utilization_relative_to_roofline"] == properties["memory_bw_utilization_relative_to_hw_limit"] == "0.0%"
+    bandwidth = scalars["hbm_bandwidth_fraction"].value
+    assert bandwidth is not None
+    assert 0.01 < bandwidth < 1

@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps
-from tb_tpuprof.analysis.tpu_input import CoreSteps, core_steps, waiting
+from tb_tpuprof.analysis.tpu_input import TC_PARTS, CoreSteps, core_steps, waiting
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -117,7 +117,7 @@ def input_pipeline(parts: Sequence[InputPart]) -> InputPipeline:
 
 def _core_range(parts: Sequence[InputPart], common: CommonSteps) -> CoreRange | None:
     """The cores of those hosts that have the common steps; None where there are no TPU cores."""
-    given = [(part, part.cores, rows) for part, rows in zip(parts, common.rows, strict=True) if part.cores and len(part.steps)]
+    given = [(part, part.cores, rows) for part, rows in zip(parts, common.rows, strict=True) if part.cores and rows.stop > rows.start]
     if not given or not len(common.steps):
         return None
     names = [f"{part.host}:{core}" for part, cores, _ in given for core in cores.cores]
@@ -127,6 +127,8 @@ def _core_range(parts: Sequence[InputPart], common: CommonSteps) -> CoreRange | 
         for name in dict.fromkeys(name for _, cores, _ in given for name in getattr(cores, group)):
             columns = [getattr(cores, group)[name][rows] for _, cores, rows in given if name in getattr(cores, group)]
             means[name] = np.sum(columns, axis=0) // len(columns)
+    # Means are whole picoseconds: what they lose goes to idle time, so that the parts still sum up to the step.
+    means["tc_idle"] = means["tc_idle"] + common.steps.duration_ps - np.sum([means[name] for name in TC_PARTS], axis=0)
     most = share.max(axis=0)
     worst = tuple(names[i] if high > 0 else "" for i, high in zip(share.argmax(axis=0).tolist(), most.tolist(), strict=True))
     return CoreRange(means, share.min(axis=0), most, worst)

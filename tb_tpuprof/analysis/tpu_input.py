@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
-from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.stat_rows import first_ints, mix, values_at
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps, host_parts, steps
 from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
@@ -216,8 +216,8 @@ def _sync_ps(cores: list[_Core], n_steps: int) -> Int64s:
     every = np.concatenate([core.collective for core in cores])
     if not len(every):
         return np.zeros(n_steps, np.int64)
-    _keys, inverse = np.unique(every[:, :4], axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    key = mix(mix(mix(every[:, 0], every[:, 1]), every[:, 2]), every[:, 3])
+    _keys, inverse = np.unique(key, return_inverse=True)
     shortest = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(shortest, inverse, every[:, 4])
     total = np.zeros(n_steps, np.int64)

@@ -160,5 +160,7 @@ def test_hosts_of_a_tpu_job_are_aligned_and_the_worst_named(tmp_path: Path) -> N
     assert table(payload, "hosts")["host"] == ["synthetic-tpu-1", "synthetic-tpu-0"]
     assert table(payload, "steps")["input_fraction"] == pytest.approx([0.16] * 6)
     assert table(payload, "steps")["input_core"] == ["synthetic-tpu-1:0"] * 6
+    steps = table(payload, "steps")
+    assert np.sum([steps[name] for name in table(payload, "breakdown")["column"]], axis=0).tolist() == steps["step_time_ps"]
     assert payload.verdict is not None
     assert payload.verdict.details[0].startswith("synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30 %)")

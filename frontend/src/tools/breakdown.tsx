@@ -35,7 +35,7 @@ export function BreakdownSection(props: BreakdownProps): VNode | null {
   const { parts, absent } = breakdown;
   const data = useMemo(() => ({ columns: columnsOf(parts, props), nRows: parts.length }), [breakdown]);
   const heading = { title, ...(note ? { note } : {}) };
-  if (!parts.length) return empty ? <Section {...heading}><p class="muted prose">{empty}</p></Section> : null;
+  if (!parts.length) return empty ? <Section title={title}><p class="muted prose">{empty}</p></Section> : null;
   const bar = parts.map((part) => ({ ...part, tip: `${part.title}: ${format(part.avgPs, 'ps')}, ${format(part.fraction, 'fraction')}` }));
   const label = parts.map((part) => `${part.title} ${format(part.fraction, 'fraction')}`).join(', ');
   const name = (column: TableColumn, row: number): VNode | undefined =>

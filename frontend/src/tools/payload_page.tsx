@@ -12,7 +12,8 @@ import { serverParams, type ToolProps } from './tool';
 export function VerdictOf({ verdict }: { verdict: VerdictData | null }): VNode | null {
   if (!verdict) return null;
   const next = verdict.next.map(({ text, tool, params }) => (canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text }));
-  const token = isCategory(verdict.category) ? { token: categoryToken(verdict.category) } : {};
+  // What is well has the colour of that, not of the time that it does not take.
+  const token = verdict.level !== 'good' && isCategory(verdict.category) ? { token: categoryToken(verdict.category) } : {};
   return <Verdict level={verdict.level} text={verdict.text} details={verdict.details} next={next} {...token} />;
 }
 

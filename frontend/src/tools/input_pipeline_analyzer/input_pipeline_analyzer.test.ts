@@ -13,13 +13,14 @@ const scalars = {
   input_fraction_sd: scalar(0.03, 'fraction'),
   input_fraction_min: scalar(0.38, 'fraction'),
   input_fraction_max: scalar(0.51, 'fraction'),
-  n_steps: scalar(5, 'count'),
+  n_steps: scalar(5, 'count', 'Steps'),
+  host_enqueue_fraction: scalar(null, 'fraction', 'Enqueuing'),
 };
 
 describe('tiles', () => {
   it('begin with the share of waiting and how it varies; what is spread is no tile of its own', () => {
     const tiles = tilesOf(payloadOf({ scalars }));
-    expect(tiles.map(({ title }) => title)).toEqual(['Waiting for input', 'Average step time']);
+    expect(tiles.map(({ title }) => title)).toEqual(['Waiting for input', 'Average step time', 'Steps']);
     expect(plain(tiles[0]?.note)).toBe('± 3.00 % · 38.0 % to 51.0 %');
     expect(plain(tiles[1]?.note)).toBe('± 1.00 ms');
   });

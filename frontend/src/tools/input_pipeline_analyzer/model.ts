@@ -8,7 +8,9 @@ import type { StepShare } from '../../widgets/step_chart';
 import { valuesOf } from '../steps';
 
 /** In the order of the tiles; what is spread over steps stands in the note of its average. */
-const TILES = ['input_fraction', 'waiting_avg_ps', 'step_time_avg_ps', 'host_input_ps', 'host_enqueue_fraction', 'output_fraction'];
+const TILES = ['input_fraction', 'waiting_avg_ps', 'step_time_avg_ps', 'host_input_ps', 'host_enqueue_fraction', 'output_fraction', 'n_steps'];
+/** Left out where unknown: most runs have no such thing. */
+const ONLY_WHERE_KNOWN = new Set(['host_enqueue_fraction']);
 const MAX_TILES = 6;
 
 /** "± 3 % · 38 % to 51 %": how far steps are from the average. */
@@ -36,7 +38,7 @@ function noteOf(payload: Payload, name: string): string {
 export function tilesOf(payload: Payload): TileProps[] {
   return TILES.flatMap((name) => {
     const scalar = payload.scalars[name];
-    if (!scalar) return [];
+    if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(name))) return [];
     const note = [scalar.note, noteOf(payload, name)].filter(Boolean).join(' · ');
     return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
   }).slice(0, MAX_TILES);

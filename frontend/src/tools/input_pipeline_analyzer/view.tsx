@@ -42,7 +42,7 @@ function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: Reado
       <ol class="advice">
         {items.map(({ category, text, tool }, i) => (
           <li key={i}>
-            <b>
+            <b class={category === items[i - 1]?.category ? 'hidden-text' : undefined}>
               <Dotted text={category} token={tokens.get(category)} />
             </b>
             <p>

@@ -90,7 +90,10 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
   const box = useSize(frame, { width: 900, height });
   const [view, setView] = useView(placed, graph, box, props);
   const [focus, setFocus] = useState<number | null>(null);
-  const fit = (): void => setView(fitView(placed, roomIn(box)));
+  const fit = (): void => {
+    const all = fitView(placed, roomIn(box));
+    setView(firstView(placed, roomIn(box), all).scale === all.scale ? null : all);
+  };
   useHands(frame, { box, view, setView, fit });
   const tabStop = [focus, chosen, mainStage(graph)?.id].find((id) => id !== null && id !== undefined && placed.at.has(id)) ?? null;
   const onKey = (event: KeyboardEvent): void => {
@@ -110,7 +113,7 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
   const shapes = useMemo(() => <Links graph={graph} placed={placed} />, [graph, placed]);
   const stages = useMemo(() => <Stages graph={graph} placed={placed} chosen={chosen} tabStop={tabStop} onChoose={onChoose} onFocus={setFocus} />, [graph, placed, chosen, tabStop]);
   return (
-    <div class="graph-frame" ref={frame} style={{ height: `${height}px` }} onKeyDown={onKey}>
+    <div class="graph-frame" ref={frame} tabIndex={-1} style={{ height: `${height}px` }} onKeyDown={onKey}>
       <svg width="100%" height="100%" role="group" aria-label={`Pipeline graph, ${graph.stages.length} stages: arrow keys move between them, Enter shows details`}>
         <g class="graph-content" transform={transformOf(view, box)}>
           {shapes}

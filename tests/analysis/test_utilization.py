@@ -133,7 +133,7 @@ def test_planted_shares_of_a_gpu_come_back_out() -> None:
 @pytest.mark.parametrize(
     ("device", "tera_flops", "giga_bytes"),
     [
-        ("TPU v2", 23, 350), ("TPU v3", 61.5, 450), ("TPU v4", 275, 1228), ("TPU v5 lite", 197, 819), ("TPU v5e", 197, 819),
+        ("TPU v2", 23, 350), ("TPU v3", 61.5, 450), ("TPU v4", 275, 1200), ("TPU v5 lite", 197, 819), ("TPU v5e", 197, 819),
         ("TPU v5p", 459, 2765), ("TPU v5", 459, 2765), ("TPU v6 Lite", 918, 1638), ("TPU v6e", 918, 1638), ("TPU7x", 1153.5, 3690),
         ("TPU v7x", 1153.5, 3690),
         ("NVIDIA B200", 2250, 8000), ("NVIDIA H100 80GB HBM3", 989.5, 3350), ("NVIDIA GeForce RTX 5090", 419, 1792),

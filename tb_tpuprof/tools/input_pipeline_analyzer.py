@@ -29,6 +29,7 @@ from tb_tpuprof.tools.input_pipeline_tables import (
 from tb_tpuprof.units import format_fraction, format_time
 
 _FAR_APART = 0.05  # difference between two shares of waiting that is worth a sentence
+_LONGER = 1.5  # times as long that a host waits that is worth one, too
 
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
@@ -125,11 +126,12 @@ def _worst_host(found: InputPipeline) -> list[str]:
     if len(known) < 2 or not known[0].fraction:
         return []
     most, least = known[0], known[-1]
-    if most.fraction - least.fraction < _FAR_APART:
+    times = sorted((most.waiting_ps, least.waiting_ps))
+    if most.fraction - least.fraction < _FAR_APART and times[1] < _LONGER * times[0]:
         return [f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its steps."]
     alone = " and is highly input-bound" if most.fraction >= THRESHOLDS["input"][1] else ""
     text = f"{most.host} waits most{alone}: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
-    return [f"{text}; {least.host} waits least, {format_fraction(least.fraction)}."]
+    return [f"{text}; {least.host} waits least, {format_time(least.waiting_ps)} ({format_fraction(least.fraction)})."]
 
 
 def _worst_core(found: InputPipeline) -> list[str]:

@@ -63,6 +63,11 @@ def number(name: str, title: str, values: Numbers, unit: Unit, description: str 
     return Column(name, title, values, unit, description=description)
 
 
+def _sentence(what: str) -> str:
+    """What a part is, as a sentence: time spent in something, or a rest."""
+    return what[0].upper() + what[1:] if what.startswith(("the rest", "no operation")) else f"Time spent {what}"
+
+
 def mean(values: Numbers) -> float:
     """Mean; NaN of nothing."""
     return float(values.mean()) if len(values) else np.nan
@@ -91,7 +96,7 @@ def steps_table(found: InputPipeline) -> Table:
         number("step_time_ps", "Step time", steps.duration_ps, "ps", "From the step's start to its end"),
         number("start_ps", "Start", steps.start_ps, "ps", "Since the trace's start"),
     ]
-    columns += [number(f"{name}_ps", title, times, "ps", f"Time spent {what}") for name, (title, _, what), times in _parts(found)]
+    columns += [number(f"{name}_ps", title, times, "ps", _sentence(what)) for name, (title, _, what), times in _parts(found)]
     columns.append(number("input_fraction", "Waiting for input", found.input_fraction, "fraction", "Of the step time"))
     if found.cores:
         cores = found.cores
@@ -126,7 +131,7 @@ def breakdown_table(found: InputPipeline) -> Table:
             number("avg_ps", "Average", np.array([mean(times) for _, _, times in parts]), "ps", "Mean time per step"),
             number("sd_ps", "Standard deviation", np.array([deviation(times) for _, _, times in parts]), "ps", "Of the sample (n - 1)"),
             number("fraction", "Share", np.array(share), "fraction", "Of all steps"),
-            text_column("meaning", "Meaning", [f"Time spent {what}" for _, (_, _, what), _ in parts]),
+            text_column("meaning", "Meaning", [_sentence(what) for _, (_, _, what), _ in parts]),
         ),
     )
 
@@ -145,7 +150,7 @@ def host_categories_table(time: HostTime) -> Table:
             text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),
             number("time_ps", "Time", times, "ps"),
             number("fraction", "Share", times / total if total else np.full(len(times), np.nan), "fraction", "Of all five"),
-            text_column("meaning", "Meaning", [f"Time spent {HOST_PARTS[name][2]}" for name in HOST_CATEGORIES]),
+            text_column("meaning", "Meaning", [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES]),
         ),
         note if total else "No input operations were traced.",
     )

@@ -91,7 +91,20 @@ def test_the_worst_host_is_named() -> None:
     assert hosts["input_fraction"] == sorted(hosts["input_fraction"], reverse=True)
     assert payload.verdict is not None
     assert payload.verdict.details[0].startswith("host waits most and is highly input-bound: ")
-    assert "host waits least, 0 %" in payload.verdict.details[0]
+    assert "host waits least, 0 ps (0 %)" in payload.verdict.details[0]
+
+
+def test_hosts_that_wait_alike_are_said_to() -> None:
+    payload = TOOL.run(session_of(job(), job()), None, {})
+    assert payload.verdict is not None
+    assert payload.verdict.details[0].startswith("All 2 hosts wait alike")
+
+
+def test_meanings_are_sentences() -> None:
+    payload = TOOL.run(session_of(job()), None, {})
+    for name in ("breakdown", "host_categories"):
+        assert all(text.startswith(("Time spent ", "The rest", "No operation")) for text in table(payload, name)["meaning"])
+        assert not any("spent the rest" in text for text in table(payload, name)["meaning"])
 
 
 def test_a_job_that_computes_is_told_to_look_elsewhere() -> None:

@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.tf_data_forest import Forest, Ints, Rows, forest
+from tb_tpuprof.analysis.tf_data_forest import Forest, Ints, Rows, forest, stage_type, works_ahead
 from tb_tpuprof.trace.trace import Trace
 
 SLOW_PS = 50_000_000
-_HIDDEN_STATS = frozenset(("id", "parent_id", "name", "shapes", "types", "element_id", "group_id", "element_size"))
-# Stages that work ahead on threads of their own, so that waiting in them is not work of theirs.
-_ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
+_HIDDEN_STATS = frozenset(("id", "parent_id", "element_id", "group_id", "element_size", "shapes"))
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def _stages(found: Forest, events: Rows) -> tuple[Stage, ...]:
     names = [found.stages[node] for node in nodes.tolist()]
     totals = [Times(*column) for column in sums.T.tolist()]
     above = [at[i] if i >= 0 else -1 for i in parent]
-    return tuple(Stage(_short(names[i]), names[i], totals[i], is_async(names[i]), above[i]) for i in order)
+    return tuple(Stage(stage_type(names[i]), names[i], totals[i], works_ahead(names[i]), above[i]) for i in order)
 
 
 def _parents(found: Forest, events: Rows, index: dict[int, int]) -> tuple[list[int], int]:
@@ -202,16 +200,6 @@ def _downwards(parent: list[int]) -> list[int]:
     return order
 
 
-def is_async(long_name: str) -> bool:
-    """Whether a stage works ahead on threads of its own."""
-    return _short(long_name).startswith(_ASYNC)
-
-
-def _short(long_name: str) -> str:
-    """The stage's type: the name's last part without a number."""
-    return long_name.rpartition("::")[2].partition("[")[0]
-
-
 def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
     """One call of a pipeline, by its rank from 1 (the slowest) on, with the parameters that the trace tells of its stages."""
     found = forest(trace)
@@ -236,6 +224,6 @@ def _node(trace: Trace, found: Forest, events: Rows, parent: int) -> Node:
     parameters = tuple((name, str(value)) for name, value in stats if name not in _HIDDEN_STATS)
     n_iterators, is_blocking = len(np.unique(found.iterator[events])), bool(found.is_blocking[events].any())
     return Node(
-        iterator, _short(long_name), long_name, int(start.min()), int(duration.sum()), int(self_ps.sum()), int(work_ps.sum()), len(events),
-        n_iterators, is_blocking, is_async(long_name), parent, parameters,
+        iterator, stage_type(long_name), long_name, int(start.min()), int(duration.sum()), int(self_ps.sum()), int(work_ps.sum()),
+        len(events), n_iterators, is_blocking, works_ahead(long_name), parent, parameters,
     )  # fmt: skip

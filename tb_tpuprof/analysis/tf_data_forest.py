@@ -30,6 +30,7 @@ _HANDOVER = re.compile(r"(?:Prefetch|ParallelInterleave|ParallelMap|MapAndBatch|
 _NUMBERED = re.compile(r"((?:FlatMap|\w*Interleave(?:V\d+)?|\w*Repeat|\w*Window\w*))\[\d+\]")
 _RUNS = ("InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunAsync", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _DIRECTED = "DirectedInterleave"
+_ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
 _DOUBLINGS = 8  # calls nested 256 deep; deeper ones are taken for a cycle
 _NO_ELEMENT = -1
 
@@ -74,6 +75,16 @@ def stage_name(event_name: str) -> str:
     return _NUMBERED.sub(lambda found: found[0] if found[1].startswith(_DIRECTED) else found[1], name)
 
 
+def stage_type(long_name: str) -> str:
+    """The stage's type: the name's last part without a number."""
+    return long_name.rpartition("::")[2].partition("[")[0]
+
+
+def works_ahead(long_name: str) -> bool:
+    """Whether a stage works ahead on threads of its own, so that waiting in it is not its work."""
+    return stage_type(long_name).startswith(_ASYNC)
+
+
 @once
 def forest(trace: Trace) -> Forest:
     """The forest of a trace's iterators; empty where there are none."""
@@ -104,7 +115,9 @@ def forest(trace: Trace) -> Forest:
     taken_unseen = np.flatnonzero((of_row == 3) & (given == _NO_ELEMENT) & (above >= 0))
     unnumbered = np.unique(iterator[number[above[taken_unseen]]])
     numbered = made & (given[around] != _NO_ELEMENT) & np.isin(asker, iterator[handovers[0]]) & ~np.isin(asker, unnumbered)
-    free = np.flatnonzero(~inside & asked & ~is_root & ~numbered)
+    # What a stage calls on its own thread lies inside of its call, or the capture cut that.
+    ahead = np.isin(asker, np.unique(iterator[np.array([works_ahead(stage) for stage in stages], np.bool_)[node]]))
+    free = np.flatnonzero(~inside & asked & ahead & ~is_root & ~numbered)
     parent[free] = _askers(free, asker, iterator, has_id, start + duration)
     exact = np.flatnonzero(made & asked)
     found = _takers(exact, asker, given[around[exact]], iterator, handovers, start + duration)
@@ -301,3 +314,24 @@ def _covered(base: Base, parent: Ints, overlap: Ints) -> Ints:
     fresh_ps = np.maximum(last - np.maximum(first, before), 0)
     np.add.at(covered, of, fresh_ps)
     return covered
+
+
+@dataclass(frozen=True)
+class Loose:
+    """What the reader must know of the forest: events of iterators, and those that could not be placed."""
+
+    n_events: int
+    n_orphans: int
+    n_in_cycles: int
+    n_without_id: int
+
+
+def loose(trace: Trace) -> Loose:
+    """Counts of what was left out."""
+    found = forest(trace)
+    return Loose(len(found), found.n_orphans, found.n_in_cycles, int((~found.has_id).sum()))
+
+
+def has_iterators(trace: Trace) -> bool:
+    """Whether a host of the trace ran any iterator of tf.data. Looks at names only."""
+    return bool(_kinds(trace)[2])

@@ -70,12 +70,14 @@ def test_self_times_of_a_call_never_count_what_overlaps_twice() -> None:
 
 
 def test_children_that_overlap_one_another_are_taken_off_once() -> None:
-    made = [[event("ParallelBatchX", 0, 1), event("Iterator::Root::Par::Map", 10, 50, id=3, parent_id=2)],
-            [event("Iterator::Root::Par::Map", 20, 50, id=4, parent_id=2)]]  # fmt: skip
-    trace = build([plane(a=[event(ROOT, 0, 100, id=1), event("Iterator::Root::Par", 0, 100, id=2, parent_id=1)], b=made[0], c=made[1])])
+    made = [[event("Iterator::Root::ParallelBatch::Map", 10, 50, id=3, parent_id=2)],
+            [event("Iterator::Root::ParallelBatch::Map", 20, 50, id=4, parent_id=2)]]  # fmt: skip
+    trace = build(
+        [plane(a=[event(ROOT, 0, 100, id=1), event("Iterator::Root::ParallelBatch", 0, 100, id=2, parent_id=1)], b=made[0], c=made[1])]
+    )
     (pipeline,) = pipelines(trace)
     nodes = {node.name: node for node in call(trace, pipeline, 1).nodes}
-    assert nodes["Par"].self_ps == 40 * PS
+    assert nodes["ParallelBatch"].self_ps == 40 * PS
     assert nodes["Map"].n_iterators == 2
 
 
@@ -106,7 +108,7 @@ def test_roots_without_an_id_are_told_apart_by_name() -> None:
 
 
 def test_a_cycle_of_parents_is_cut_and_counted() -> None:
-    a, b = "Iterator::Root::Batch", "Iterator::Root::Batch::Map"
+    a, b = "Iterator::Root::ParallelBatch", "Iterator::Root::ParallelBatch::ParallelMapV2"
     trace = build([
         plane(main=[event(ROOT, 0, 10, id=1)], one=[event(a, 20, 10, id=2, parent_id=3)], two=[event(b, 20, 10, id=3, parent_id=2)]),
     ])  # fmt: skip
@@ -119,6 +121,19 @@ def test_calls_that_the_capture_cut_are_counted() -> None:
     trace = build([plane(main=[event(MAP, 0, 10, id=3, parent_id=2), event(ROOT, 50, 10, id=1)])])
     assert forest(trace).n_orphans == 1
     assert len(pipelines(trace)) == 1
+
+
+def test_what_the_capture_cut_is_not_given_to_a_later_call() -> None:
+    main = [event(MAP, 0, 10, id=3, parent_id=2), event("Iterator::Root::Prefetch", 20, 30, id=2, parent_id=1)]
+    sync = [event("Iterator::Root::Batch::Map", 0, 10, id=7, parent_id=6), event("Iterator::Root::Batch", 20, 10, id=6, parent_id=1)]
+    found = forest(build([plane(main=[event(ROOT, 19, 40, id=1)], other=main, third=sync)]))
+    assert dict(zip(found.iterator.tolist(), (found.parent >= 0).tolist(), strict=True)) == {
+        1: False,
+        3: True,
+        2: False,
+        7: False,
+        6: False,
+    }
 
 
 def test_a_trace_without_iterators_has_no_pipelines() -> None:

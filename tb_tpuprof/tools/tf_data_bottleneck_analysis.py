@@ -1,0 +1,353 @@
+"""tf_data_bottleneck_analysis: which stage of which tf.data pipeline holds the job up, and what a change would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tpuprof.analysis.recommend import Level
+from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.tf_data import Call, Pipeline, call, pipelines
+from tb_tpuprof.analysis.tf_data_advice import Waiting, advice, user_call, waiting
+from tb_tpuprof.analysis.tf_data_forest import Loose, has_iterators, loose
+from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_fraction, format_time
+
+_MOST_EXECUTIONS = 1000
+_REASON = "no tf.data iterators were traced."
+_REMEDY = (
+    "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with host_tracer_level=2. "
+    "Other loaders (PyTorch, Grain, plain Python) are not traced by tf.data: see the input pipeline analyser."
+)
+_LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
+_HOW = ("", "Moderately", "Highly")
+
+
+@dataclass(frozen=True)
+class HostPipelines:
+    """What is kept of a host, beside its trace."""
+
+    host: str
+    pipelines: tuple[Pipeline, ...]
+    loose: Loose
+    steps: Steps
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The call that the page shows, and its pipeline."""
+
+    host: str
+    pipeline: Pipeline
+    rank: int
+    call: Call
+    waiting: Waiting
+    estimates: tuple[Estimate, ...]
+    advice: tuple[str, ...]
+    steps: Steps
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The pipelines of one, several or all hosts, and one call of one of them in full."""
+    parts = session.map(_of_host, hosts)
+    listed = sorted(
+        ((host, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
+        key=lambda pair: -pair[1].max_ps,
+    )
+    if not listed:
+        raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
+    host, pipeline = _pick(listed, str(params.get("pipeline", "")))
+    chosen = _chosen(session.trace(host), host, pipeline, int(params["rank"]))
+    return Payload(
+        TOOL.name,
+        session.run,
+        hosts,
+        {
+            "pipelines": _pipelines_table(listed),
+            "chosen": _chosen_table(chosen),
+            "executions": _executions_table(pipeline),
+            "nodes": _nodes_table(chosen.call),
+            "edges": _edges_table(chosen.call),
+            "what_if": _what_if_table(chosen.estimates),
+            "advice": Table("What to change", (text_column("text", "Advice", chosen.advice),)),
+        },
+        _scalars(chosen, listed),
+        _verdict(chosen),
+        _diagnostics(hosts, parts, chosen),
+    )
+
+
+def _of_host(trace: Trace) -> HostPipelines:
+    return HostPipelines(trace.info.host, pipelines(trace), loose(trace), steps(trace))
+
+
+def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipeline]:
+    """The pipeline asked for; else the slowest of a host, or of a device where no host has any."""
+    if not wanted:
+        return next((pair for pair in listed if pair[1].kind == "Host"), listed[0])
+    for host, pipeline in listed:
+        if wanted in (pipeline.name, f"{host}/{pipeline.name}"):
+            return host, pipeline
+    names = [pipeline.name for _, pipeline in listed]
+    allowed = [name if names.count(name) == 1 else f"{host}/{name}" for (host, _), name in zip(listed, names, strict=True)]
+    raise BadParameter("pipeline", wanted, "one of " + ", ".join(allowed[:50]))
+
+
+def _chosen(trace: Trace, host: str, pipeline: Pipeline, rank: int) -> Chosen:
+    rank = min(rank, len(pipeline.calls))
+    shown = call(trace, pipeline, rank)
+    stage = pipeline.bottleneck_stage
+    texts: tuple[str, ...] = ("Nothing: no stage took any time.",)
+    if stage:
+        slowest = shown if rank == 1 else call(trace, pipeline, 1)
+        node = next((node for node in (*shown.nodes, *slowest.nodes) if node.long_name == stage.long_name), None)
+        texts = advice(stage.name, stage.long_name, node, pipeline.kind)
+    return Chosen(host, pipeline, rank, shown, waiting(trace, pipeline), what_if(trace, pipeline), texts, steps(trace))
+
+
+def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
+    rows = [pipeline for _, pipeline in listed]
+    stages = [pipeline.bottleneck_stage for pipeline in rows]
+    n_slow = sum(pipeline.n_slow > 0 for pipeline in rows)
+    return Table(
+        "Pipelines",
+        (
+            text_column("host", "Host", [host for host, _ in listed]),
+            text_column("pipeline", "Pipeline", [pipeline.name for pipeline in rows]),
+            text_column("kind", "Kind", [pipeline.kind for pipeline in rows], "Host: makes elements; Device: copies them to a device"),
+            text_column("bottleneck", "Bottleneck", [stage.name if stage else "" for stage in stages], "What callers waited for most"),
+            text_column("bottleneck_long_name", "Stage", [stage.long_name if stage else "" for stage in stages]),
+            Column("n_calls", "Calls", np.array([len(pipeline.calls) for pipeline in rows]), "count"),
+            Column("n_slow_calls", "Slow", np.array([pipeline.n_slow for pipeline in rows]), "count", description="Calls over 50 µs"),
+            Column("min_latency_ps", "Min", np.array([int(pipeline.duration_ps.min()) for pipeline in rows]), "ps"),
+            Column("avg_latency_ps", "Average", np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]), "ps"),
+            Column("max_latency_ps", "Max", np.array([pipeline.max_ps for pipeline in rows]), "ps"),
+            Column(
+                "wait_fraction", "Waiting", np.array([pipeline.wait_fraction for pipeline in rows]), "fraction",
+                description="Share of the time from the first call to the last that passed inside of calls",
+            ),
+        ),
+        f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
+    )  # fmt: skip
+
+
+def _chosen_table(chosen: Chosen) -> Table:
+    node = chosen.call.nodes[chosen.call.bottleneck] if chosen.call.bottleneck >= 0 else None
+    return Table(
+        "The call shown",
+        (
+            text_column("host", "Host", [chosen.host]),
+            text_column("pipeline", "Pipeline", [chosen.pipeline.name]),
+            Column("rank", "Rank", np.array([chosen.rank]), "count"),
+            Column("start_ps", "Start", np.array([chosen.call.start_ps]), "ps"),
+            Column("duration_ps", "Duration", np.array([chosen.call.duration_ps]), "ps"),
+            text_column("bottleneck", "Bottleneck", [node.name if node else ""]),
+            text_column("bottleneck_long_name", "Stage", [node.long_name if node else ""]),
+            Column("node", "Node", np.array([chosen.call.bottleneck]), "id"),
+        ),
+    )
+
+
+def _executions_table(pipeline: Pipeline) -> Table:
+    order = pipeline.order[:_MOST_EXECUTIONS]
+    n = len(pipeline.calls)
+    return Table(
+        "Calls by duration",
+        (
+            Column("rank", "Rank", np.arange(1, len(order) + 1), "count"),
+            Column("start_ps", "Start", pipeline.start_ps[order], "ps"),
+            Column("duration_ps", "Duration", pipeline.duration_ps[order], "ps"),
+        ),
+        f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
+    )
+
+
+def _nodes_table(shown: Call) -> Table:
+    nodes = shown.nodes
+    return Table(
+        "Stages of the call",
+        (
+            Column("node", "Node", np.arange(len(nodes)), "id"),
+            text_column(
+                "iterator_id", "Iterator", [node.iterator for node in nodes], "Id in the trace; of the first where there are several"
+            ),
+            text_column("name", "Stage", [node.name for node in nodes]),
+            text_column("long_name", "Long name", [node.long_name for node in nodes]),
+            Column("start_ps", "Start", np.array([node.start_ps for node in nodes]), "ps"),
+            Column("duration_ps", "Total", np.array([node.duration_ps for node in nodes]), "ps", description="Of all calls of the stage"),
+            Column(
+                "self_time_ps", "Self", np.array([node.self_ps for node in nodes]), "ps", description="Without what it waited for meanwhile"
+            ),
+            Column("n_calls", "Calls", np.array([node.n_calls for node in nodes]), "count"),
+            Column("n_iterators", "Iterators", np.array([node.n_iterators for node in nodes]), "count"),
+            Column("is_blocking", "On the critical path", np.array([node.is_blocking for node in nodes], np.bool_)),
+            Column("is_bottleneck", "Bottleneck", np.arange(len(nodes)) == shown.bottleneck),
+            Column("is_async", "Works ahead", np.array([node.is_async for node in nodes], np.bool_)),
+            Column("parent", "Consumer", np.array([node.parent for node in nodes]), "id"),
+            text_column("parameters", "Parameters", [_joined(node.parameters) for node in nodes]),
+        ),
+    )
+
+
+def _joined(parameters: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{name}={value.replace(',', ' ')}" for name, value in parameters)
+
+
+def _edges_table(shown: Call) -> Table:
+    ends = [(node.parent, i) for i, node in enumerate(shown.nodes) if node.parent >= 0]
+    from_, to = np.array(ends, np.int64).reshape(-1, 2).T
+    critical = [shown.nodes[a].is_blocking and shown.nodes[b].is_blocking for a, b in ends]
+    columns = (Column("from", "Consumer", from_, "id"), Column("to", "Producer", to, "id"))
+    return Table("Edges", (*columns, Column("is_critical", "On the critical path", np.array(critical, np.bool_))))
+
+
+def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
+    latency = [estimate.latency_ps or (np.nan, np.nan) for estimate in estimates]
+    step = [estimate.step_ps or (np.nan, np.nan) for estimate in estimates]
+    return Table(
+        "What would it gain",
+        (
+            text_column("change", "Change", [estimate.change for estimate in estimates]),
+            Column("latency_low_ps", "Call from", np.array([low for low, _ in latency]), "ps"),
+            Column("latency_high_ps", "Call to", np.array([high for _, high in latency]), "ps"),
+            Column("step_low_ps", "Step from", np.array([low for low, _ in step]), "ps"),
+            Column("step_high_ps", "Step to", np.array([high for _, high in step]), "ps"),
+            text_column("limited_by", "Then limited by", [estimate.limited_by for estimate in estimates]),
+            text_column("note", "Note", [estimate.note for estimate in estimates]),
+        ),
+    )
+
+
+def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Scalar]:
+    found, pipeline = chosen.steps, chosen.pipeline
+    stage = pipeline.bottleneck_stage
+    n = len(found)
+    return {
+        "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
+        "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
+        "bottleneck_self_ps": Scalar(stage.times.blocking_ps / len(pipeline.calls) if stage else None, "ps", "Bottleneck's work per call"),
+        "wait_fraction": Scalar(pipeline.wait_fraction, "fraction", "Time inside of calls", "from the first call to the last"),
+        "step_time_avg_ps": Scalar(
+            float(found.duration_ps.mean()) if n else None, "ps", "Average step", "" if n else "no steps were found"
+        ),
+        "input_fraction": Scalar(found.fraction("input") if n else None, "fraction", "Steps waiting for input"),
+        "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
+        "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
+        "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
+        "n_executions": Scalar(len(pipeline.calls), "count", "Calls of the pipeline"),
+    }
+
+
+def _verdict(chosen: Chosen) -> Verdict:
+    pipeline, found = chosen.pipeline, chosen.waiting
+    stage = pipeline.bottleneck_stage
+    where = f"pipeline {pipeline.name} on {chosen.host}"
+    average = format_time(float(pipeline.duration_ps.mean()))
+    step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))
+    if found.fraction is None:
+        why = (
+            "nobody waits for it as far as this host's trace tells: it is called ahead"
+            if found.of == "hidden"
+            else "one call tells no rate"
+        )
+        text = f"The {where} takes {average} a call; {why}."
+        return Verdict("unknown", text, "", _stage_details(chosen), (step,))
+    of = {"step": "of the step time passes in waiting for input", "time": "of the time between calls passes inside of them"}[found.of]
+    share = f"{format_fraction(found.fraction)} {of}"
+    if not found.severity or stage is None:
+        slow = (
+            f" {_count(pipeline.n_slow, 'call')} of {len(pipeline.calls):,} took over 50 µs, but that time is hidden."
+            if pipeline.n_slow
+            else ""
+        )
+        return Verdict("good", f"tf.data keeps up: the {where} takes {average} a call; {share}.{slow}", "", (), (step,))
+    work = format_time(stage.times.blocking_ps / len(pipeline.calls))
+    call_of_user = user_call(stage.name)
+    named = f"`{stage.name}`" if call_of_user == stage.name.lower() else f"`{stage.name}` (your `{call_of_user}`)"
+    text = (
+        f"{_HOW[found.severity]} input-bound: {share}. The {where} takes {average} a call; its bottleneck is {named} with {work} of work."
+    )
+    return Verdict(_LEVELS[found.severity], text, "input", (chosen.advice[0], *_gain(chosen)), (step,))
+
+
+def _window(chosen: Chosen) -> dict[str, str]:
+    shown = chosen.call
+    first = min([shown.start_ps, *(node.start_ps for node in shown.nodes)])
+    return {"hosts": chosen.host, "start_ps": str(first), "end_ps": str(shown.start_ps + shown.duration_ps)}
+
+
+def _stage_details(chosen: Chosen) -> tuple[str, ...]:
+    stage = chosen.pipeline.bottleneck_stage
+    return (f"Its slowest stage is `{stage.name}`. {chosen.advice[0]}",) if stage else ()
+
+
+def _gain(chosen: Chosen) -> tuple[str, ...]:
+    """The best change in words, or why there is no estimate."""
+    now, *others = chosen.estimates
+    if now.latency_ps is None:
+        return (f"What a change would gain cannot be estimated: {now.note}.",)
+    changes = [estimate for estimate in others if estimate.kind in ("parallel", "prefetch", "parallel_prefetch")] or others[:1]
+    if not changes:
+        return ()
+    best = min(changes, key=lambda estimate: (estimate.step_ps or estimate.latency_ps or (0, 0))[1])
+    what, times, was = ("step", best.step_ps, now.step_ps) if best.step_ps and now.step_ps else ("call", best.latency_ps, now.latency_ps)
+    if not times or not was:
+        return ()
+    then = f", then limited by {best.limited_by}" if best.limited_by else ""
+    provided = f" ({best.note})" if best.note else ""
+    interval = f"{format_time(times[0])} to {format_time(times[1])} instead of {format_time(was[0])}"
+    return (f"Estimated {what} with {best.change}: {interval}{then}{provided}.",)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _diagnostics(hosts: tuple[str, ...], parts: list[HostPipelines], chosen: Chosen) -> tuple[Diagnostic, ...]:
+    result = []
+    for host, part in zip(hosts, parts, strict=True):
+        found = part.loose
+        if found.n_in_cycles:
+            text = f"{host}: {_count(found.n_in_cycles, 'iterator event')} form cycles or are nested too deep; they are left out."
+            result.append(Diagnostic("warning", text, "The trace is damaged there: capture again."))
+        if found.n_orphans:
+            text = f"{host}: {found.n_orphans:,} of {_count(found.n_events, 'iterator event')} are left out"
+            result.append(
+                Diagnostic(
+                    "info", f"{text}, as they belong to no complete call: the capture's start or end cut it, or nobody took what they made."
+                )
+            )
+        if found.n_without_id:
+            text = f"{host}: {_count(found.n_without_id, 'iterator event')} carry no id; they are told apart by their names."
+            result.append(Diagnostic("info", text))
+    if chosen.call.n_reparented:
+        text = f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; they hang below the root."
+        result.append(Diagnostic("warning", text))
+    return tuple(result)
+
+
+def available(session: Session) -> Availability:
+    """Whether any host traced an iterator of tf.data."""
+    if any(session.map(has_iterators, session.hosts)):
+        return Availability()
+    return Availability(_REASON, _REMEDY)
+
+
+TOOL = Tool(
+    name="tf_data_bottleneck_analysis",
+    title="tf.data bottleneck",
+    group="Input",
+    summary="The slowest way through each input pipeline, and what a change would gain",
+    view=view,
+    available=available,
+    params=(
+        Param("pipeline", "Pipeline", "text", None, "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest"),
+        Param("rank", "Rank", "int", 1, "Which of its calls to show, by duration: 1 is the slowest", minimum=1),
+    ),
+)

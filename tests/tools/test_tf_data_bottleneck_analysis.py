@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.analysis.tf_data_advice import advice, user_call
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.tf_data_bottleneck_analysis import TOOL
+from tb_tpuprof.trace.trace import Trace
+from tests.analysis.test_tf_data import ROOT, event, plane, prefetched
+from tests.builders import PS, DrawnEvent, build, drawing
+from tests.tools.drawn_session import session_of
+from tests.tools.test_overview_page import table
+
+DATA = Path(__file__).parents[1] / "data" / "tf_data"
+
+
+def captured(name: str) -> Trace:
+    return open_trace(str(DATA / f"{name}.xplane.pb.gz"))
+
+
+def run(*traces: Trace, **params: object) -> Payload:
+    return TOOL.run(session_of(*traces), None, params)
+
+
+def calls_in_steps(latency: int, step: int) -> Trace:
+    """Ten steps, each with a call at its start, µs."""
+    main: list[DrawnEvent] = []
+    for i in range(10):
+        start = i * (step + 2)
+        main.append(DrawnEvent("train", start * PS, step * PS, {"_r": 1, "step_num": i}))
+        main.append(event("IteratorGetNextOp::DoCompute", start, latency))
+        main.append(event(ROOT, start, latency, id=1))
+        main.append(event("Iterator::Root::Map", start, latency, id=2, parent_id=1))
+        main.append(event("MatMul:MatMul", start + latency, step - latency))
+    return build([plane(main=main)])
+
+
+def test_a_slow_pipeline_is_called_so_with_what_to_change_and_what_that_gains() -> None:
+    payload = run(captured("parallel_flat_map"))
+    verdict = payload.verdict
+    assert verdict is not None
+    assert (verdict.level, verdict.category) == ("bad", "input")
+    assert verdict.text.startswith("Highly input-bound: ")
+    assert "pipeline Host:0 on worker-0" in verdict.text
+    assert "its bottleneck is `Map`" in verdict.text
+    assert verdict.details[0].startswith("Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`")
+    assert verdict.details[1].startswith("Estimated step with num_parallel_calls=2: ")
+    assert verdict.next[0].tool == "trace_viewer"
+    assert verdict.next[0].params["hosts"] == "worker-0"
+
+
+def test_the_verdict_weighs_the_wait_against_the_step_not_against_50_us() -> None:
+    healthy, slow = calls_in_steps(60, 10_000), calls_in_steps(40, 60)
+    good, bad = run(healthy).verdict, run(slow).verdict
+    assert good is not None
+    assert bad is not None
+    assert good.level == "good"
+    assert "10 calls of 10 took over 50 µs, but that time is hidden" in good.text
+    assert bad.level == "bad"
+    assert table(run(slow), "pipelines")["n_slow_calls"] == [0]
+
+
+def test_calls_outside_of_any_step_are_weighed_against_the_time_between_them() -> None:
+    verdict = run(prefetched()).verdict
+    assert verdict is not None
+    assert verdict.level == "bad"
+    assert "of the time between calls passes inside of them" in verdict.text
+
+
+def test_one_call_without_steps_tells_nothing() -> None:
+    verdict = run(build([plane(main=[event(ROOT, 0, 100, id=1)])])).verdict
+    assert verdict is not None
+    assert (verdict.level, verdict.details[0].split(".")[0]) == ("unknown", "Its slowest stage is `Root`")
+
+
+def test_nodes_and_edges_are_a_graph_of_the_call_shown() -> None:
+    payload = run(prefetched())
+    nodes, edges, chosen = table(payload, "nodes"), table(payload, "edges"), table(payload, "chosen")
+    assert nodes["name"] == ["Root", "Prefetch", "Map", "Range"]
+    assert nodes["parent"] == [-1, 0, 1, 2]
+    assert nodes["is_bottleneck"] == [False, False, True, False]
+    assert nodes["is_async"] == [False, True, False, False]
+    assert list(zip(edges["from"], edges["to"], edges["is_critical"], strict=True)) == [(0, 1, True), (1, 2, True), (2, 3, True)]
+    assert (chosen["pipeline"], chosen["rank"], chosen["node"]) == (["Host:0"], [1], [2])
+
+
+def test_ranks_count_calls_from_the_slowest_on() -> None:
+    payload = run(prefetched(), rank=2)
+    assert table(payload, "chosen")["duration_ps"] == [4 * PS]
+    assert table(payload, "executions")["duration_ps"] == [100 * PS, 4 * PS]
+    assert payload.scalars["rank"].value == 2
+    assert run(prefetched(), rank=99).scalars["rank"].value == 2
+
+
+def test_pipelines_of_all_hosts_are_listed_and_chosen_by_name() -> None:
+    traces = calls_in_steps(60, 100), prefetched()
+    payload = run(*traces)
+    assert table(payload, "pipelines")["host"] == ["worker-1", "worker-0"]
+    assert table(payload, "chosen")["host"] == ["worker-1"]
+    assert table(run(*traces, pipeline="worker-0/Host:0"), "chosen")["host"] == ["worker-0"]
+    with pytest.raises(BadParameter, match=r"Host:9") as error:
+        run(*traces, pipeline="Host:9")
+    assert error.value.remedy == "Allowed: one of worker-1/Host:0, worker-0/Host:0."
+
+
+def test_parameters_of_stages_are_told() -> None:
+    nodes = table(run(captured("parallel_map_sleep")), "nodes")
+    parameters = dict(zip(nodes["name"], nodes["parameters"], strict=True))
+    assert "parallelism=2" in str(parameters["MapAndBatch"]).split(", ")
+    assert all("=" in part for text in parameters.values() for part in str(text).split(", ") if part)
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    what_if = table(run(prefetched()), "what_if")
+    assert what_if["change"] == ["cannot estimate"]
+    assert "complete calls are in the trace" in str(what_if["note"][0])
+    saturated = table(run(captured("parallel_map_arithmetic")), "what_if")
+    if saturated["change"] == ["cannot estimate"]:
+        assert "busy already" in str(saturated["note"][0])
+
+
+def test_a_run_without_iterators_is_not_available() -> None:
+    session = session_of(drawing("main  [MatMul:MatMul]"))
+    availability = TOOL.available(session)
+    assert not availability
+    assert "no tf.data iterators" in availability.reason
+    assert "host_tracer_level=2" in availability.remedy
+    with pytest.raises(ToolUnavailable):
+        TOOL.run(session, None, {})
+    assert TOOL.available(session_of(prefetched()))
+
+
+def test_what_was_left_out_is_told() -> None:
+    (notice,) = run(prefetched()).diagnostics
+    assert notice.severity == "info"
+    assert notice.message.startswith("worker-0: 1 of 9 iterator events are left out")
+
+
+@pytest.mark.parametrize(("stage", "call"), [("ParallelMapV2", "map"), ("TFRecord", "TFRecordDataset"), ("Zip", "zip"), ("Odd", "Odd")])
+def test_stages_have_the_names_that_users_write(stage: str, call: str) -> None:
+    assert user_call(stage) == call
+
+
+@pytest.mark.parametrize(
+    ("stage", "word"),
+    [("Map", "num_parallel_calls"), ("Filter", "no parallel form"), ("BatchV2", "batch"), ("TFRecord", "tf.data.TFRecordDataset"),
+     ("Generator", "Python generator"), ("DataServiceDatasetV2", "workers"), ("FlatMap", "interleave"), ("Shuffle", "buffer"),
+     ("Prefetch", "buffer"), ("Zip", "zip")],
+)  # fmt: skip
+def test_every_kind_of_bottleneck_has_advice_of_its_own(stage: str, word: str) -> None:
+    assert any(word in text for text in advice(stage, f"Iterator::Root::{stage}", None, "Host"))

@@ -91,6 +91,17 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
 
 
+def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
+    """The verdict on the input of several hosts where their mean hides one, `host` with its own `steps`, that is input-bound."""
+    waits = next((cost for cost in costs(steps) if cost.category == "input"), None)
+    if not len(steps) or not waits or not waits.severity or (told.category == "input" and told.level in ("warn", "bad")):
+        return told
+    time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
+    how = "Highly" if waits.severity == 2 else "Moderately"
+    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data, and hosts that train together wait for it."
+    return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
+
+
 def _sentence(cost: Cost, kind: str) -> str:
     """A cost in words that say what the time is."""
     time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"

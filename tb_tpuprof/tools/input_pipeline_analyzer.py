@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
 from tb_tpuprof.analysis.input_advice import Advice, costliest, input_advice, short
 from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import sum_op_stats
-from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding
+from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding, on_worst_host
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
@@ -38,6 +38,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     found = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
     told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
+    if len(parts) > 1:
+        told = on_worst_host(told, found.hosts[0].host, found.hosts[0].steps)
     advice = input_advice(found, told.level)
     return Payload(
         "input_pipeline_analyzer",

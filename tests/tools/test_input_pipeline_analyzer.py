@@ -94,6 +94,22 @@ def test_the_worst_host_is_named() -> None:
     assert "host waits least, 0 ps (0 %)" in payload.verdict.details[0]
 
 
+def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
+    """One host of eight waits 30 % of its steps: 3.75 % in the mean."""
+    hosts = {
+        f"synthetic-tpu-{i}": tpu_xspace(
+            TpuJob(Parts(compute=0.69, infeed=0.3 if i == 5 else 0), n_cores=1, lead_ps=0), f"synthetic-tpu-{i}"
+        )
+        for i in range(8)
+    }
+    payload = TOOL.run(Session(str(write_run(tmp_path, hosts)), cache=False), None, {})
+    assert scalar(payload, "input_fraction") < 0.05
+    assert payload.verdict is not None
+    assert payload.verdict.level == "bad"
+    assert payload.verdict.text.startswith("Highly input-bound on synthetic-tpu-5: it waits 300 µs (30 %) of each of its steps")
+    assert table(payload, "advice")["tool"] != ["overview_page"]
+
+
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None

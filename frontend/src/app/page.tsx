@@ -74,9 +74,13 @@ function HostsGone({ missing, tools }: { missing: readonly string[]; tools: Tool
   return <Gone title={`This run has no host ${missing.map((host) => `"${host}"`).join(', ')}.`} why="The hosts that it has:" choices={choices} />;
 }
 
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function Unavailable({ info }: { info: ToolInfo }): VNode {
   return (
-    <Message title={info.reason || 'This tool has nothing to show for this run.'}>
+    <Message title={capitalized(info.reason) || 'This tool has nothing to show for this run.'}>
       {info.remedy && (
         <p>
           <RichText text={info.remedy} />

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { breakdownOf, seriesOf, stepNames } from './steps';
+import { breakdownOf, seriesOf, spreadText, stepNames } from './steps';
 import { tableOf } from './testing';
 
 describe('the series of steps', () => {
@@ -38,4 +38,13 @@ describe('the series of steps', () => {
     expect(breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning])).toEqual([['Other', 7, null, ''], ['Enqueuing', 3, null, 'Sending']]);
     expect(breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts).toEqual([]);
   });
+});
+
+describe('the spread of steps', () => {
+  it.each([
+    [0.6e9, 11.2e9, 15.8e9, '± 600 µs · 11.2 ms to 15.8 ms'],
+    [null, 11.2e9, 15.8e9, '11.2 ms to 15.8 ms'],
+    [0, 5, 5, ''],
+    [null, null, null, ''],
+  ])('%s, %s to %s', (sd, min, max, expected) => expect(spreadText(sd, min, max, 'ps').replaceAll('\u00a0', ' ')).toBe(expected));
 });

@@ -2,6 +2,7 @@
 import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../api/table';
 import type { Table } from '../api/types';
 import { categoryToken } from '../base/color';
+import { format } from '../base/units';
 import type { StepSeries } from '../widgets/step_chart';
 
 /** Columns of `steps` with the category whose colour they have, in the order in which they are stacked, from below. */
@@ -84,4 +85,11 @@ export function stepNames(steps: Table): string[] {
     if (names) return textAt(names, row) ?? String(row);
     return String(numbers ? (numberAt(numbers, row) ?? row) : row);
   });
+}
+
+/** "± 3 % · 38 % to 51 %": how far steps are from the average; empty where they are all alike. */
+export function spreadText(sd: number | null, min: number | null, max: number | null, unit: string): string {
+  if (min !== null && min === max) return '';
+  const range = min === null || max === null ? '' : `${format(min, unit)} to ${format(max, unit)}`;
+  return [sd === null ? '' : `± ${format(sd, unit)}`, range].filter(Boolean).join(' · ');
 }

@@ -25,7 +25,9 @@ describe('tiles', () => {
     expect(plain(tiles[1]?.note)).toBe('± 1.00 ms');
   });
   it('keep what is unknown, with its reason', () => {
-    expect(tilesOf(payloadOf({ scalars: { input_fraction: scalar(null, 'fraction', 'Waiting', 'no steps') } }))).toEqual([{ title: 'Waiting', value: null, unit: 'fraction', note: 'no steps' }]);
+    const unknown = { input_fraction: scalar(null, 'fraction', 'Waiting', 'no steps') };
+    expect(tilesOf(payloadOf({ scalars: { ...unknown, host_input_ps: scalar(1, 'ps', 'Host') } }))[0]).toEqual({ title: 'Waiting', value: null, unit: 'fraction', note: 'no steps' });
+    expect(tilesOf(payloadOf({ scalars: { ...unknown, n_steps: scalar(0, 'count') } }))).toEqual([]);
   });
 });
 

@@ -5,19 +5,13 @@ import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
 import type { TileProps } from '../../widgets/summary';
 import type { StepShare } from '../../widgets/step_chart';
-import { valuesOf } from '../steps';
+import { spreadText, valuesOf } from '../steps';
 
 /** In the order of the tiles; what is spread over steps stands in the note of its average. */
 const TILES = ['input_fraction', 'waiting_avg_ps', 'step_time_avg_ps', 'host_input_ps', 'host_enqueue_fraction', 'output_fraction', 'n_steps'];
 /** Left out where unknown: most runs have no such thing. */
 const ONLY_WHERE_KNOWN = new Set(['host_enqueue_fraction']);
 const MAX_TILES = 6;
-
-/** "± 3 % · 38 % to 51 %": how far steps are from the average. */
-export function spreadText(sd: number | null, min: number | null, max: number | null, unit: string): string {
-  const range = min === null || max === null ? '' : `${format(min, unit)} to ${format(max, unit)}`;
-  return [sd === null ? '' : `± ${format(sd, unit)}`, range].filter(Boolean).join(' · ');
-}
 
 function spreadOf(payload: Payload, names: [string, string, string], unit: string): string {
   const [sd, min, max] = names.map((name) => scalarNumber(payload, name)) as [number | null, number | null, number | null];
@@ -35,13 +29,15 @@ function noteOf(payload: Payload, name: string): string {
   return '';
 }
 
+/** None where nothing but the number of steps is known: the verdict says why. */
 export function tilesOf(payload: Payload): TileProps[] {
-  return TILES.flatMap((name) => {
+  const tiles = TILES.flatMap((name) => {
     const scalar = payload.scalars[name];
     if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(name))) return [];
     const note = [scalar.note, noteOf(payload, name)].filter(Boolean).join(' · ');
     return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
   }).slice(0, MAX_TILES);
+  return tiles.some(({ value, unit }) => value !== null && unit !== 'count') ? tiles : [];
 }
 
 /** The share of waiting of each step; on several cores the band across them, and who waits longest. */

@@ -1,7 +1,7 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
 import { rowOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
-import { format } from '../../base/units';
+import { spreadText } from '../steps';
 
 const MAX_TILES = 6;
 /** Scalars told within another tile. */
@@ -17,8 +17,7 @@ export interface TileModel {
 /** "± 0.6 ms · 11.2 ms to 15.8 ms": how far steps are from the average. */
 function spread(payload: Payload): string {
   const [sd, min, max] = ['sd', 'min', 'max'].map((name) => scalarNumber(payload, `step_time_${name}_ps`)) as [number | null, number | null, number | null];
-  const parts = [sd === null ? '' : `± ${format(sd, 'ps')}`, min === null || max === null ? '' : `${format(min, 'ps')} to ${format(max, 'ps')}`];
-  return parts.filter(Boolean).join(' · ');
+  return spreadText(sd, min, max, 'ps');
 }
 
 /** At most six: the step time first, then the payload's order. */

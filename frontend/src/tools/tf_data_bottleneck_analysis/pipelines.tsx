@@ -14,11 +14,13 @@ const ROWS_IN_FULL = 8;
 const FEW_ROWS = 6;
 /** What is in the name or in another column. */
 const HIDDEN_AT_FIRST = ['kind', 'bottleneck'];
+/** Shown even where all rows are alike. */
+const ALWAYS = new Set(['host', 'pipeline', 'bottleneck_long_name']);
 
 export function Pipelines({ table, chosen, params, setParams }: { table: PayloadTable; chosen: Chosen | null } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const names = useMemo(() => pipelinesOf(table), [table]);
-  const initial = useMemo(() => ({ sort: null, query: '', filters: {}, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data).filter((name) => name !== 'pipeline')]) }), [data]);
+  const initial = useMemo(() => ({ sort: null, query: '', filters: {}, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data).filter((name) => !ALWAYS.has(name))]) }), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const chosenRow = names.findIndex(({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline);
   const own = (column: TableColumn, _row: number, text: string): VNode | undefined => {

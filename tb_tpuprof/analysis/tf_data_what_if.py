@@ -24,6 +24,7 @@ MARGIN = 0.06  # what the model itself was off by on pipelines that were measure
 SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
 _MIN_CALLS = 4
 _OUTLIER = 3.0
+_UNEXPLAINED = 1.5  # how far the model may be from what was measured before any change
 _FUNCTIONS = ("Map", "ParallelMap", "MapAndBatch")
 
 
@@ -84,7 +85,13 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
     if isinstance(model, str):
         return (Estimate("none", "cannot estimate", None, None, "", model),)
     now, limit = period(model, Change())
-    scale = max(1.0, model.period_ps / now) if now else 1.0
+    explained = now / model.period_ps if model.period_ps else 0.0
+    if not 1 / _UNEXPLAINED <= explained <= _UNEXPLAINED:
+        less = "the rest passes in what the trace does not show, such as other work on the same processors"
+        more = "they overlap in ways that the model does not know"
+        reason = f"the stages' work is {explained:.0%} of the time from call to call: {less if explained < 1 else more}"
+        return (Estimate("none", "cannot estimate", None, None, "", reason),)
+    scale = max(1.0, 1 / explained)
     measured = (model.period_ps, model.period_ps)
     result = [_estimate(model, "now", "now", measured, limit, "as measured")]
     for kind, text, change in _changes(model):
@@ -157,7 +164,7 @@ def _visit(model: Model, change: Change, at: int, bounds: list[tuple[float, str]
     function = max(part.function_ps, part.work_ps if not part.is_async else 0.0)
     if lanes and (part.function_ps or at == model.bottleneck) and part.name.startswith(_FUNCTIONS):
         # A thread takes an input, then runs the function on it; inputs come one at a time.
-        bounds.append((max(above, (above + function) / lanes), part.name))
+        bounds.append((max(above, (above + function) / lanes), part.name if function >= above else _heaviest(model, change, at)))
         return 0.0
     if part.is_async:
         shared = max(1, part.parallelism) if "Interleave" in part.name else 1
@@ -169,13 +176,14 @@ def _visit(model: Model, change: Change, at: int, bounds: list[tuple[float, str]
 def _is_gone(model: Model, change: Change, at: int) -> bool:
     if at == model.bottleneck:
         return change.remove or change.cache
-    if not change.cache:
-        return False
-    seen: set[int] = set()
-    while at >= 0 and at not in seen:
-        seen.add(at)
+    return change.cache and _feeds(model, at, model.bottleneck)
+
+
+def _feeds(model: Model, at: int, consumer: int) -> bool:
+    """Whether a stage lies above another, which consumes what it makes."""
+    while at > consumer:  # parents come before children
         at = model.parts[at].parent
-        if at == model.bottleneck:
+        if at == consumer:
             return True
     return False
 
@@ -184,7 +192,7 @@ def _heaviest(model: Model, change: Change, below: int = -1) -> str:
     """The stage with most work that is left, of all or of those that feed one."""
     left = [
         part for i, part in enumerate(model.parts)
-        if not _is_gone(model, change, i) and not (change.parallel and i == model.bottleneck) and (below < 0 or i > below)
+        if not _is_gone(model, change, i) and not (change.parallel and i == model.bottleneck) and (below < 0 or _feeds(model, i, below))
     ]  # fmt: skip
     return max(left, key=lambda part: max(part.work_ps, part.function_ps)).name if left else "the consumer"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.tf_data_advice import advice, user_call
@@ -118,9 +119,25 @@ def test_what_cannot_be_estimated_says_why() -> None:
     what_if = table(run(prefetched()), "what_if")
     assert what_if["change"] == ["cannot estimate"]
     assert "complete calls are in the trace" in str(what_if["note"][0])
-    saturated = table(run(captured("parallel_map_arithmetic")), "what_if")
-    if saturated["change"] == ["cannot estimate"]:
-        assert "busy already" in str(saturated["note"][0])
+    for name, why in (("second_of_maps_arithmetic", "busy already"), ("parallel_map_arithmetic", "% of the time from call to call")):
+        payload = run(captured(name))
+        what_if = table(payload, "what_if")
+        assert what_if["change"] == ["cannot estimate"]
+        assert why in str(what_if["note"][0])
+        assert np.isnan(what_if["latency_low_ps"]).all()  # type: ignore[arg-type]
+        assert payload.verdict is not None
+        assert not payload.verdict.details or "cannot be estimated" in payload.verdict.details[1]
+
+
+def test_what_is_copied_to_a_device_is_not_estimated() -> None:
+    trace = drawing(
+        "main  [Iterator::Prefetch                 ]\nmore      [Iterator::Prefetch::Generator]",
+        {"Iterator::Prefetch": {"id": 5}, "Iterator::Prefetch::Generator": {"id": 6, "parent_id": 5}},
+    )
+    payload = run(trace)
+    assert table(payload, "pipelines")["kind"] == ["Device"]
+    assert "pipeline of the host" in str(table(payload, "what_if")["note"][0])
+    assert "Look at the host's pipeline" in str(table(payload, "advice")["text"][0])
 
 
 def test_a_run_without_iterators_is_not_available() -> None:

@@ -99,7 +99,7 @@ def test_graph_shows_the_bottleneck_in_words_and_its_details_at_the_right(page: 
     assert "stage" in state_of(page)
     page.reload()
     expect(drawer(page)).to_be_visible()
-    frame_of(page).locator("body").press("Escape")
+    drawer(page).get_by_role("button", name="Close the details").press("Escape")
     expect(drawer(page)).to_have_count(0)
     page.wait_for_function("!location.hash.includes('stage')")
 

@@ -99,9 +99,7 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
         low, _ = period(_shifted(model, -2), change)
         high, _ = period(_shifted(model, 2), change)
         low, high = min(low, middle) * (1 - MARGIN / 2), max(high, middle) * scale * (1 + MARGIN)
-        note = (
-            "if the Python function waits (for files, for the network) rather than computes" if change.parallel and model.is_python else ""
-        )
+        note = "if its Python function waits, for files or the network, rather than computes" if change.parallel and model.is_python else ""
         result.append(_estimate(model, kind, text, (low, min(high, max(model.period_ps, low))), limit, note))
     if len(result) == 1:
         return (replace(result[0], note="no change of this pipeline is known whose gain could be computed"),)

@@ -300,7 +300,7 @@ def _gain(chosen: Chosen) -> tuple[str, ...]:
     if not times or not was:
         return ()
     then = f", then limited by {best.limited_by}" if best.limited_by else ""
-    provided = f" ({best.note})" if best.note else ""
+    provided = f", {best.note}" if best.note else ""
     interval = f"{format_time(times[0])} to {format_time(times[1])} instead of {format_time(was[0])}"
     return (f"Estimated {what} with {best.change}: {interval}{then}{provided}.",)
 

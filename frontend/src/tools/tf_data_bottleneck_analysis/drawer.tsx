@@ -62,7 +62,9 @@ export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; o
     return () => document.removeEventListener('keydown', onKey);
   });
   const stretch = stretchOf(call, stage);
-  const share = stage.selfPs !== null && call.durationPs ? format(Math.min(1, stage.selfPs / call.durationPs), 'fraction') : '';
+  // A stage that works ahead may take longer than the call: then it is no share of it.
+  const isWithin = stage.selfPs !== null && call.durationPs !== null && stage.selfPs <= call.durationPs;
+  const share = isWithin ? format((stage.selfPs ?? 0) / (call.durationPs || 1), 'fraction') : '';
   return (
     <aside class="drawer" aria-label={`Stage ${stage.name}`}>
       <header>
@@ -74,7 +76,7 @@ export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; o
       {stage.longName && <code>{stage.longName}</code>}
       <Words stage={stage} />
       <dl>
-        <Amount name="Self time" value={stage.selfPs} unit="ps" {...(share && stage.isCritical ? { note: share } : {})} />
+        <Amount name="Self time" value={stage.selfPs} unit="ps" {...(share && stage.isCritical ? { note: `${share} of the call` } : {})} />
         <Amount name="Total, all calls" value={stage.totalPs} unit="ps" />
         <Amount name="Start" value={stage.startPs} unit="ps" />
         <Amount name="Calls" value={stage.nCalls} unit="count" />

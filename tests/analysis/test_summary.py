@@ -101,7 +101,7 @@ def test_without_steps_the_largest_operation_is_named() -> None:
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
-    assert "on the host, Add took most: 11 µs" in found.text
+    assert "on the host, `Add` took most: 11 µs" in found.text
 
 
 def test_mixed_precision_is_suggested_where_compute_is_32_bit() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.trace.wire import read_fields
 
 _STATS = ("Hlo Proto", "HLO Proto")
 
@@ -45,7 +46,9 @@ def read_instructions(proto: bytes) -> dict[str, Instruction]:
         for computation in _messages(module, 3):
             for instruction in _messages(computation, 2):
                 texts = {1: b"", 2: b"", 7: b""}
-                texts.update((number, value) for number, value in _fields(instruction) if number in texts)
+                texts.update(
+                    (number, value) for number, _, value in read_fields(instruction) if number in texts and isinstance(value, bytes)
+                )
                 op_name = next(_messages(texts[7], 2), b"")
                 name, opcode = (text.decode("utf-8", "replace") for text in (texts[1], texts[2]))
                 result[name] = Instruction(opcode, op_name.decode("utf-8", "replace"))
@@ -53,36 +56,4 @@ def read_instructions(proto: bytes) -> dict[str, Instruction]:
 
 
 def _messages(data: bytes, wanted: int) -> Iterator[bytes]:
-    return (value for number, value in _fields(data) if number == wanted)
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Length-delimited fields as (number, bytes); others are skipped."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        wire = tag & 7
-        if wire == 2:
-            size, at = _varint(data, at)
-            if at + size > end:
-                return
-            yield tag >> 3, data[at : at + size]
-            at += size
-        elif wire == 0:
-            _, at = _varint(data, at)
-        elif wire in (1, 5):
-            at += 8 if wire == 1 else 4
-        else:
-            return
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    return 0, len(data) + 1
+    return (value for number, _, value in read_fields(data) if number == wanted and isinstance(value, bytes))

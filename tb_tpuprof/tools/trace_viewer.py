@@ -150,14 +150,14 @@ def _names(trace: Trace, events: npt.NDArray[np.int32]) -> tuple[list[str], npt.
     """Names of events as distinct texts and a code for each; a step's has its number: `train 131`."""
     distinct, codes = np.unique(trace.event_names[trace.events["metadata"][events]], return_inverse=True)
     names = [trace.strings.get(i) for i in distinct.tolist()]
-    codes = codes.astype(np.int32)
+    code: npt.NDArray[np.int32] = codes.astype(np.int32)
     owner, number = trace.event_stats.ints("step_num")
     at = np.minimum(np.searchsorted(owner, events), max(len(owner) - 1, 0))
     for box in np.flatnonzero(owner[at] == events).tolist() if len(owner) else []:
-        text = f"{names[codes[box]]} {number[at[box]]}"
-        codes[box] = len(names)
+        text = f"{names[code[box]]} {number[at[box]]}"
+        code[box] = len(names)
         names.append(text)
-    return names, codes
+    return names, code
 
 
 def _event(session: Session, hosts: tuple[str, ...], trace: Trace, event: int) -> Payload:

@@ -146,9 +146,7 @@ def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     kept = ~(single & ((beside & ~heads[producer]) | (above[consumer] == producer)))
     number = np.cumsum(kept) - 1
     made, used = kept[tie.producer_hub], kept[tie.consumer_hub]
-    return Ties(
-        tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum())
-    )
+    return Ties(tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum()))
 
 
 def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s) -> Forest:

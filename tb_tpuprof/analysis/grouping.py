@@ -170,14 +170,14 @@ def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.int
     numbers = [first_ints(trace, key) for key in ("iter_num", "step_num")]
     graph_type = trace.event_stats.texts("graph_type")
     graph_types = dict(zip(graph_type.owner.tolist(), graph_type.value.tolist(), strict=True))
-    own = [values_at(order, *pair, -1).tolist() for pair in numbers]
+    own = [values_at(order, *pair, -1) for pair in numbers]
+    numbered = np.where(own[0] >= 0, own[0], own[1]).tolist()
+    texts = np.where(implicit, -1, trace.metadata["name"][trace.events["metadata"][order]]).tolist()
+    text_of = {i: trace.strings.get(i) for i in {*texts, *graph_types.values()}}
     names: dict[int, str] = {}
     for number, root in enumerate(order.tolist()):
-        found = next((n[number] for n in own if n[number] >= 0), None)
-        if found is None:
-            found = _number_above(root, above, numbers)
-        name = "" if implicit[number] else trace.strings[trace.metadata["name"][trace.events["metadata"][root]]]
-        name = trace.strings[graph_types[root]] if root in graph_types else name
+        found: int | None = numbered[number] if numbered[number] >= 0 else _number_above(root, above, numbers)
+        name = text_of[graph_types.get(root, texts[number])]
         names[number] = f"{name} {number if found is None else found}".strip()
     for number in np.unique(group[group >= len(order)]).tolist() if len(group) else []:
         names[number] = str(number)

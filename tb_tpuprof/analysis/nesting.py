@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.native import nest
 from tb_tpuprof.trace.trace import Trace
 
@@ -30,14 +31,9 @@ def regions(trace: Trace) -> Regions:
     marks     ▏start        ▏stop
     region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
     """
-    names = trace.metadata["name"]
-    starts, stops = (np.flatnonzero(names == trace.strings.find(name)) for name in (_REGION_START, _REGION_STOP))
-    if not len(starts) or not len(stops):
+    start_rows, stop_rows = (events_named(trace, (name,)) for name in (_REGION_START, _REGION_STOP))
+    if not len(start_rows) or not len(stop_rows):
         return Regions(np.empty(0, np.intp), np.empty(0, np.int64))
-    kind = np.zeros(len(names), np.uint8)
-    kind[starts], kind[stops] = 1, 2
-    kind_of_event = kind[trace.events["metadata"]]
-    start_rows, stop_rows = np.flatnonzero(kind_of_event == 1), np.flatnonzero(kind_of_event == 2)
     before = np.searchsorted(start_rows, stop_rows) - 1
     line = trace.event_line
     matched = before >= 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32]
@@ -81,4 +82,4 @@ def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt
 def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
     """Events called by one of the names, ascending."""
     wanted = metadata_named(trace, names)
-    return np.flatnonzero(wanted[trace.events["metadata"]]) if wanted.any() else np.empty(0, np.intp)
+    return rows_of(trace.events["metadata"], wanted.view(np.uint8)) if wanted.any() else np.empty(0, np.intp)

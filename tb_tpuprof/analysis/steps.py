@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_with, metadata_named
 from tb_tpuprof.analysis.step_classes import CATEGORIES, N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -162,13 +163,13 @@ def host_parts(trace: Trace, source: str) -> StepParts:
     if not (group >= 0).any():
         return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
-    event_class = classes[trace.events["metadata"]]
+    event_class = classes_of(trace.events["metadata"], classes)
     markers = _annotations(trace, event_class) if source == "annotation" else _functions(trace)
     markers = markers[group[markers] >= 0]
     event_class[group < 0] = NOT_COUNTED
     event_class[markers] = STEP_MARKER
     _mark_input_stages(trace, event_class)
-    counted = _outermost(trace, event_class, group)
+    counted = outermost(event_class, group, parents(trace), NOT_COUNTED)
     start, end = trace.events["start_ps"], event_ends(trace, counted)
     begin = start[markers]
     stop = begin + trace.events["duration_ps"][markers]
@@ -178,16 +179,6 @@ def host_parts(trace: Trace, source: str) -> StepParts:
         stop = np.append(begin[1:], max(stop[-1], int(last.max()) if len(last) else 0))
     step_of = group.astype(np.int64, copy=False)
     return StepParts(step_of[markers], begin, stop, step_of[counted], start[counted], end, event_class[counted])
-
-
-def _outermost(trace: Trace, event_class: npt.NDArray[np.uint8], group: npt.NDArray[np.int32]) -> Rows:
-    """Counted events that do not lie inside one of the same step and of the same or a higher class."""
-    counted = np.flatnonzero(event_class < NOT_COUNTED)
-    above = parents(trace)[counted]
-    around = event_class[above]  # of -1 it is some other event's: undone in the next line
-    hidden = (above >= 0) & (around < NOT_COUNTED) & (around >= event_class[counted])
-    hidden &= group[above] == group[counted]
-    return counted[~hidden]
 
 
 def _mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:

@@ -10,6 +10,7 @@ from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.files import FileState, read_packed_range, read_range
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.trace.wire import read_fields, read_varint
 
 Value = str | int | float
 _FIRST_READ = 1 << 16
@@ -59,46 +60,6 @@ def stat_names(trace: Trace, plane: int) -> dict[int, str]:
     rows = np.flatnonzero(trace.stat_names["plane"] == plane)
     ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
     return {key: trace.strings.get(name) for key, name in zip(ids, names, strict=True)}
-
-
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A varint and the position behind it. Raises ValueError where it is cut off."""
-    value = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & (2**64 - 1), at
-        shift += 7
-    raise ValueError("a number is cut off")
-
-
-def read_fields(data: bytes) -> list[tuple[int, int, int | bytes]]:
-    """Fields of a small message as (number, wire type, value), up to where it is malformed."""
-    found: list[tuple[int, int, int | bytes]] = []
-    at = 0
-    sizes = {1: 8, 5: 4}
-    try:
-        while at < len(data):
-            tag, at = read_varint(data, at)
-            wire = tag & 7
-            if wire == 0:
-                value, at = read_varint(data, at)
-                found.append((tag >> 3, wire, value))
-                continue
-            size = sizes.get(wire, 0)
-            if wire == 2:
-                size, at = read_varint(data, at)
-            elif not size:
-                break
-            if at + size > len(data):
-                break
-            found.append((tag >> 3, wire, data[at : at + size]))
-            at += size
-    except ValueError:
-        pass
-    return found
 
 
 def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]]:

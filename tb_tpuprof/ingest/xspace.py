@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import ordering
-from tb_tpuprof.native.events import Decoder, IdMap
+from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts
+from tb_tpuprof.native.events import Decoder, IdMap, take_stats
 from tb_tpuprof.native.interning import intern
 from tb_tpuprof.native.wire import fields, spans
 from tb_tpuprof.trace import schema
@@ -59,38 +59,6 @@ class Spans:
 
 
 _NONE: Ints = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True)
-class PlaneParts:
-    """One plane's entries: numbers are positions in the gathered tables, not yet interned."""
-
-    id: int
-    name: int
-    event_ids: Ints
-    first_event_name: int
-    first_display_name: int
-    has_display_name: npt.NDArray[np.bool_]
-    event_starts: Ints
-    event_sizes: Ints
-    stat_ids: Ints
-    first_stat_name: int
-    own_stats: tuple[Ints, Ints]
-    lines: LineParts
-    n_damaged: int
-
-
-@dataclass(frozen=True)
-class LineParts:
-    """The lines of a plane before their events are read."""
-
-    starts: Ints
-    sizes: Ints
-    ids: Ints
-    names: Ints
-    timestamps_ns: Ints
-    display_ids: Ints
-    n_events: Ints
 
 
 class FileBytes:
@@ -196,22 +164,24 @@ class _Assembly:
             self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        columns = tuple(self.events.values())
-        self.decoders = {part: Decoder(data, columns) for part in ("event", "metadata", "plane")}
+        self.lines = LineReader(data, self.events, planes)
+        self.own_stats = {part: Decoder(data, tuple(self.events.values())) for part in ("metadata", "plane")}
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
         """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
         start_ns = self._start_ns()
-        lines, in_order = self._read_lines(start_ns)
+        is_hot = self._hot_texts()
+        lines, in_order = self.lines.read(start_ns, lambda plane, decoder: self._open_plane(plane, decoder, is_hot))
         self._read_own_stats()
-        first = {part: self.strings.add(*decoder.text_spans()) for part, decoder in self.decoders.items()}
+        decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
+        spans_of = {part: [self._add_texts(decoder) for decoder in found] for part, found in decoders.items()}
         self.names, strings = self.strings.intern(file.data)
-        n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for d in self.decoders.values())
-        n_aggregates = self.decoders["event"].n_aggregates
+        lines["name"] = self.names[lines["name"]]
+        n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for found in decoders.values() for d in found)
+        n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
         file.release()
-        stats = {}
-        for part, number in first.items():
-            stats[part] = self._stat_table(self.decoders.pop(part), number)
+        stats = {part: self._stat_table(found, spans_of[part]) for part, found in decoders.items()}
+        self.events = self.lines.compact(lines, stats)
         columns = ordering.ordered(self.events, lines, stats["event"], in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
         facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
@@ -227,32 +197,22 @@ class _Assembly:
         all_times = np.concatenate([*times, _NONE])
         return int(all_times.min()) if len(all_times) else 0
 
-    def _read_lines(self, start_ns: int) -> tuple[dict[str, npt.NDArray[Any]], bool]:
-        limit = 2**61
-        rows: list[tuple[int, ...]] = []
-        in_order = True
-        decoder = self.decoders["event"]
+    def _hot_texts(self) -> npt.NDArray[np.bool_]:
+        """For each string so far whether it is the name of a stat to be decoded now."""
         plane_names = [self.texts.get(int(self.names[plane.name])) for plane in self.planes]
         hot = {name.encode() for name in schema.hot_stats(plane_names)}
-        is_hot = np.diff(self.texts.offsets) <= max(map(len, hot))
+        is_hot: npt.NDArray[np.bool_] = np.diff(self.texts.offsets) <= max(map(len, hot))
         for i in np.flatnonzero(is_hot).tolist():
             is_hot[i] = self.texts.bytes_at(i) in hot
-        for number, plane in enumerate(self.planes):
-            self._open_plane("event", number, plane, is_hot)
-            part = plane.lines
-            for i in range(len(part.starts)):
-                first = decoder.n_events
-                offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -limit), limit)
-                start = int(part.starts[i])
-                n, line_in_order = decoder.read_line(start, start + int(part.sizes[i]), offset_ps)
-                in_order &= line_in_order
-                rows.append((number, int(part.ids[i]), int(part.display_ids[i]), int(self.names[part.names[i]]), first, n))
-        columns = list(zip(*rows, strict=True)) or [()] * len(schema.LINES)
-        n_events = decoder.n_events
-        self.events = {name: values[:n_events] for name, values in self.events.items()}
-        return {c.name: np.array(v, c.dtype) for c, v in zip(schema.LINES, columns, strict=True)}, in_order
+        return is_hot
 
-    def _open_plane(self, part: str, number: int, plane: PlaneParts, is_hot: npt.NDArray[np.bool_] | None) -> None:
+    def _add_texts(self, decoder: Decoder) -> slice:
+        """Register the texts within a decoder's stats; which of all strings they are."""
+        first = self.strings.add(*decoder.text_spans())
+        return slice(first, self.strings.n)
+
+    def _open_plane(self, number: int, decoder: Decoder, is_hot: npt.NDArray[np.bool_] | None) -> None:
+        plane = self.planes[number]
         first = int(self.metadata_rows[number])
         n = len(plane.event_ids)
         event_map = IdMap(plane.event_ids, np.arange(first, first + n, dtype=np.int32), first + n)
@@ -261,19 +221,19 @@ class _Assembly:
         if is_hot is not None:
             names = self.names[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
             keep = np.where(is_hot[names], stat_rows, -1).astype(np.int32)
-        self.decoders[part].open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
+        decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
 
     def _read_own_stats(self) -> None:
         """Stats of event metadata and of planes."""
         for number, plane in enumerate(self.planes):
-            self._open_plane("metadata", number, plane, None)
-            self.decoders["metadata"].read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
-            self._open_plane("plane", number, plane, None)
-            self.decoders["plane"].read_bare_stats(*plane.own_stats, number)
+            self._open_plane(number, self.own_stats["metadata"], None)
+            self.own_stats["metadata"].read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
+            self._open_plane(number, self.own_stats["plane"], None)
+            self.own_stats["plane"].read_bare_stats(*plane.own_stats, number)
 
-    def _stat_table(self, decoder: Decoder, first_text: int) -> Table:
+    def _stat_table(self, decoders: list[Decoder], texts: list[slice]) -> Table:
         stat_names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
-        columns = decoder.take_stats(np.concatenate([*stat_names, np.empty(0, np.int32)]), self.names[first_text:])
+        columns = take_stats(decoders, np.concatenate([*stat_names, np.empty(0, np.int32)]), [self.names[part] for part in texts])
         return Table(schema.STATS, {spec.name: values for spec, values in zip(schema.STATS, columns, strict=True)})
 
     def _planes_table(self) -> Table:

@@ -73,7 +73,8 @@ class Decoder:
     """Reads the lines of one file, plane by plane, into columns of events and rows of stats.
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
-    with room for all events; the next event goes to row `n_events`. Stats gather in C memory until `take_stats` hands them out.
+    with room for all events. Several decoders may share them and read different lines at the same time. Stats gather in
+    chunks until `take_stats` puts those of all decoders together.
     """
 
     data: cython.const[uint8_t][::1]
@@ -83,7 +84,7 @@ class Decoder:
     position: uint32_t[::1]
     wide_position: uint64_t[::1]
     is_wide: cython.bint
-    n_events = cython.declare(int64_t, visibility="readonly")
+    n_events: int64_t
     n_left_out = cython.declare(int64_t, visibility="readonly")
     n_aggregates = cython.declare(int64_t, visibility="readonly")
     events_by_id: IdMap
@@ -123,12 +124,14 @@ class Decoder:
         self.stats_by_id = stats_by_id
         self.names_by_id = names_by_id
 
-    def read_line(self, start: int64_t, end: int64_t, line_start_ps: int64_t):
-        """Append the events of the line message data[start:end]. Returns (events appended, whether sorted by start, -duration).
+    def read_line(self, start: int64_t, end: int64_t, line_start_ps: int64_t, first: int64_t):
+        """Put the events of the line message data[start:end] into the rows from `first` on.
+
+        Returns (number of events, whether they are sorted by start, -duration).
 
         Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at AGGREGATE_START - occurrences.
         """
-        first: int64_t = self.n_events
+        self.n_events = max(first, 0)
         in_order: cython.bint = True
         status: cython.int = 0
         pos: int64_t = max(start, 0)
@@ -352,21 +355,30 @@ class Decoder:
                     at += 1
         return starts, sizes
 
-    def take_stats(self, names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
-        """The stats gathered so far as columns owner, key, kind, value, size (trace/schema.py), sorted by key; then begin anew.
+    def count_by_key(self, names: cython.const[int32_t][::1]):
+        """How many of the stats gathered have each string as their key (int64 per string); references that lead nowhere left out."""
+        counts = np.zeros(int(np.max(names)) + 1 if names.shape[0] else 0, np.int64)
+        count: int64_t[::1] = counts
+        i: int64_t
+        row: cython.pointer(StatRow)
+        with cython.nogil:
+            for i in range(self.n_stats):
+                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
+                if row.kind != 7 or row.value >= 0:
+                    count[names[row.key]] += 1
+        return counts
 
-        `names` is the string of each row of stat metadata, `texts` that of each span of `text_spans`. References that lead nowhere
-        are dropped. Memory is given back chunk by chunk, so that stats never stand twice in memory.
+    def put_stats(self, columns, place: int64_t[::1], names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
+        """Write the stats gathered to where `place` says for each key.
+
+        Memory is given back chunk by chunk, so that stats never stand twice in memory.
         """
-        n, places = self.places(names)
-        columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
         owner: int32_t[::1]
         key: int32_t[::1]
         kind: uint8_t[::1]
         value: int64_t[::1]
         size: int32_t[::1]
         owner, key, kind, value, size = columns
-        place: int64_t[::1] = places
         n_texts: int64_t = 0
         at: int64_t
         i: int64_t
@@ -395,19 +407,19 @@ class Decoder:
         self.n_stats = 0
         self.n_chunks = 0
         self.memory = []
-        return columns
 
-    @cython.cfunc
-    def places(self, names: cython.const[int32_t][::1]):
-        """(number of stats that lead somewhere, where those of each key begin when sorted by key)."""
-        counts = np.zeros(int(np.max(names)) + 2 if names.shape[0] else 1, np.int64)
-        count: int64_t[::1] = counts
-        i: int64_t
-        row: cython.pointer(StatRow)
-        with cython.nogil:
-            for i in range(self.n_stats):
-                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
-                if row.kind != 7 or row.value >= 0:
-                    count[names[row.key] + 1] += 1
-        places = np.cumsum(counts)
-        return int(places[len(places) - 1]), places
+
+def take_stats(decoders, names, texts):
+    """Stats of several decoders, one after the other, as columns owner, key, kind, value, size (trace/schema.py), sorted by key.
+
+    `names` is the string of each row of stat metadata; `texts` holds for each decoder the strings of its `text_spans`.
+    """
+    counts = [decoder.count_by_key(names) for decoder in decoders]
+    total = sum(counts)
+    n = int(np.sum(total))
+    columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
+    place = np.cumsum(total) - total
+    for decoder, count, own_texts in zip(decoders, counts, texts, strict=True):
+        decoder.put_stats(columns, place.copy(), names, own_texts)
+        place = place + count
+    return columns

@@ -131,7 +131,7 @@ def _tracks_table(trace: Trace, lanes: Timeline, tracks: list[Track]) -> Table:
 
 
 def _boxes_table(trace: Trace, lanes: Timeline, boxes: npt.NDArray[np.void]) -> Table:
-    names, codes = np.unique(trace.event_names[trace.events["metadata"][boxes["event"]]], return_inverse=True)
+    names, codes = _names(trace, boxes["event"])
     return Table(
         "Boxes",
         (
@@ -139,11 +139,25 @@ def _boxes_table(trace: Trace, lanes: Timeline, boxes: npt.NDArray[np.void]) -> 
             Column("depth", "Depth", lanes.row_depth[boxes["row"]], "count"),
             Column("start_ps", "Start", boxes["start"], "ps", delta=True),
             Column("duration_ps", "Duration", boxes["duration"], "ps"),
-            Column("name", "Name", codes.astype(np.int32), strings=[trace.strings.get(i) for i in names.tolist()]),
+            Column("name", "Name", codes, strings=names),
             Column("event", "Event", boxes["event"].astype(np.int64), "id", delta=True),
             Column("n_merged", "Events", boxes["n_merged"], "count"),
         ),
     )
+
+
+def _names(trace: Trace, events: npt.NDArray[np.int32]) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Names of events as distinct texts and a code for each; a step's has its number: `train 131`."""
+    distinct, codes = np.unique(trace.event_names[trace.events["metadata"][events]], return_inverse=True)
+    names = [trace.strings.get(i) for i in distinct.tolist()]
+    code: npt.NDArray[np.int32] = codes.astype(np.int32)
+    owner, number = trace.event_stats.ints("step_num")
+    at = np.minimum(np.searchsorted(owner, events), max(len(owner) - 1, 0))
+    for box in np.flatnonzero(owner[at] == events).tolist() if len(owner) else []:
+        text = f"{names[code[box]]} {number[at[box]]}"
+        code[box] = len(names)
+        names.append(text)
+    return names, code
 
 
 def _event(session: Session, hosts: tuple[str, ...], trace: Trace, event: int) -> Payload:
@@ -163,8 +177,9 @@ def _event(session: Session, hosts: tuple[str, ...], trace: Trace, event: int) -
         "duration_ps": Scalar(duration, "ps", "Duration"),
         "self_time_ps": Scalar(self_ps, "ps", "Self time", "without the events directly inside of it"),
     }
+    names, codes = _names(trace, np.array([event], np.int32))
     about = {
-        "name": trace.strings.get(int(trace.event_names[metadata])),
+        "name": names[int(codes[0])],
         "full_name": trace.strings.get(int(trace.metadata["name"][metadata])),
         "track": trace.line_names[line],
         "section": _section(trace.plane_names[trace.lines["plane"][line]])[0],

@@ -55,8 +55,8 @@ def test_sorting_is_one_step_of_history(page: Page, server: Server) -> None:
 
 def test_idle_switch_is_in_the_link(page: Page, server: Server) -> None:
     open_table(page, server)
-    frame_of(page).get_by_role("checkbox", name=TOOL.params[0].title).uncheck()
-    expect_state(page, idle="false")
+    frame_of(page).get_by_role("checkbox", name=TOOL.params[0].title).check()
+    expect_state(page, idle="true")
     page.go_back()
     page.wait_for_function("!location.hash.includes('idle')")
     assert "idle" not in state_of(page)

@@ -13,6 +13,7 @@ import pytest
 
 from tb_tpuprof import __version__
 from tb_tpuprof.cli import main
+from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import small_xspace
 
 
@@ -27,7 +28,8 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_version() -> None:
     result = subprocess.run([sys.executable, "-m", "tb_tpuprof.cli", "--version"], capture_output=True, text=True, check=True)
-    assert result.stdout == f"tpuprof {__version__}\n"
+    assert result.stdout.startswith(f"tpuprof {__version__}")
+    assert ("without the compiled decoder" in result.stdout) is not IS_COMPILED
 
 
 def test_runs(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
 
@@ -41,6 +42,37 @@ def test_decoders_agree_on_real_traces(path: Path) -> None:
             native(data)
         return
     assert content(native(data)) == expected
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(xspaces())
+def test_several_threads_read_what_one_reads(data: bytes) -> None:
+    if data:
+        with pytest.MonkeyPatch.context() as patch:
+            expected = content(native(data))
+            patch.setattr("tb_tpuprof.ingest.lines._MIN_BYTES_PER_THREAD", 1)
+            patch.setattr("os.cpu_count", lambda: 3)
+            assert content(native(data)) == expected
+
+
+def test_malformed_events_leave_no_gap_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.ingest.lines._MIN_BYTES_PER_THREAD", 1)
+    space = xspace_class()()
+    space.ParseFromString(small_xspace())
+    del space.planes[0].lines[0].events[10:]
+    data = space.SerializeToString()
+    trace = native(data)
+    assert trace.n_events == 50
+    broken = bytearray(data)
+    event = space.planes[0].lines[0].events[3].SerializeToString()
+    where = broken.index(event)
+    broken[where : where + len(event)] = b"\xff" * len(event)
+    damaged = native(bytes(broken))
+    assert damaged.info.n_damaged == 1
+    assert damaged.n_events == 49
+    assert damaged.event_stats.ints("step_num").value.tolist() == trace.event_stats.ints("step_num").value.tolist()
+    assert damaged.lines["n_events"].tolist() == [9, 40]
+    assert damaged.events["start_ps"][9:].tolist() == trace.events["start_ps"][10:].tolist()
 
 
 def test_a_known_xspace_decodes_to_what_was_written() -> None:

@@ -52,6 +52,23 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 
 
 @settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import plain_selection, selection
+
+    start, duration, offsets = events
+    n = len(start)
+    parent, _ = plain_intervals.nest(start, start + duration, offsets)
+    klass = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)), np.uint8)
+    group = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=n, max_size=n)), np.int32)
+    assert same(selection.outermost(klass, group, parent, 3), plain_selection.outermost(klass, group, parent, 3))
+    metadata = np.array(data.draw(st.lists(st.integers(-1, 6), min_size=n, max_size=n)), np.int32)
+    of_row = np.array(data.draw(st.lists(st.integers(0, 2), max_size=5)), np.uint8)
+    assert same(selection.classes_of(metadata, of_row), plain_selection.classes_of(metadata, of_row))
+    assert same(selection.rows_of(metadata, of_row), plain_selection.rows_of(metadata, of_row))
+
+
+@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 20), st.integers(0, 4)), max_size=30))
 def test_charge(rows: list[tuple[int, int, int, int]]) -> None:
     from tb_tpuprof.native import intervals

@@ -23,7 +23,7 @@ def ops(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
 
 
 def test_rows_are_ranked_by_self_time() -> None:
-    found = ops(TOOL.run(session_of(host_trace()), None, {}))
+    found = ops(TOOL.run(session_of(host_trace()), None, {"idle": "true"}))
     assert found["operation"] == ["a/While", "x/Add", "IDLE"]
     assert found["n_occurrences"] == [2, 1, 0]
     assert found["total_self_time_ps"] == [29 * PS, 11 * PS, 3 * PS]
@@ -34,8 +34,8 @@ def test_rows_are_ranked_by_self_time() -> None:
     assert all(math.isnan(value) for value in found["device_self_fraction"])  # type: ignore[arg-type]
 
 
-def test_idle_can_be_left_out() -> None:
-    found = ops(TOOL.run(session_of(host_trace()), None, {"idle": "false"}))
+def test_idle_is_left_out_unless_asked_for() -> None:
+    found = ops(TOOL.run(session_of(host_trace()), None, {}))
     assert "IDLE" not in found["operation"]
     assert found["host_self_fraction"] == pytest.approx([29 / 40, 11 / 40])
 
@@ -63,9 +63,9 @@ def test_pies_have_ten_slices_and_the_rest() -> None:
 
 
 def test_hosts_are_summed() -> None:
-    found = ops(TOOL.run(session_of(host_trace(), host_trace()), None, {}))
+    found = ops(TOOL.run(session_of(host_trace(), host_trace()), None, {"idle": True}))
     assert found["n_occurrences"] == [4, 2, 0]
-    one = ops(TOOL.run(session_of(host_trace(), host_trace()), ["worker-1"], {}))
+    one = ops(TOOL.run(session_of(host_trace(), host_trace()), ["worker-1"], {"idle": True}))
     assert one["n_occurrences"] == [2, 1, 0]
 
 

@@ -90,3 +90,10 @@ def test_bad_parameters_are_refused(session: Session, params: dict[str, object])
 def test_unknown_ids_are_not_found(session: Session, params: dict[str, object]) -> None:
     with pytest.raises(EventNotFound):
         window(session, **params)
+
+
+def test_a_step_is_called_by_its_number() -> None:
+    payload = TOOL.run(Session(str(demo_runs()["jax_train"]), cache=False), None, {})
+    (names,) = (c.strings for c in payload.tables["boxes"].columns if c.name == "name")
+    assert names is not None
+    assert {f"train {number}" for number in range(20)} <= set(names)

@@ -42,6 +42,18 @@ export function rowOf(window: TraceWindow, track: number, depth: number): number
   return -1;
 }
 
+/** The topmost row's first box that begins in the view; null: there is none. */
+export function firstIn(window: TraceWindow, startPs: number, endPs: number): Picked | null {
+  for (let row = 0; row < window.rowTrack.length; row++) {
+    const lo = window.boxes.rowFirst[row] as number;
+    const hi = window.boxes.rowFirst[row + 1] as number;
+    let index = firstAfter(window.boxes.startPs, lo, hi, startPs);
+    if (index > lo && window.boxes.startPs[index - 1] === startPs) index--;
+    if (index < hi && (window.boxes.startPs[index] as number) < endPs) return pickedAt(window, row, index);
+  }
+  return null;
+}
+
 /** The previous or next box of the row, the box around it, or the first box within it; null: there is none. */
 export function neighbour(window: TraceWindow, from: Picked, direction: Direction): Picked | null {
   const step = direction === 'up' ? -1 : direction === 'down' ? 1 : 0;

@@ -11,7 +11,7 @@ import { RULER_PX, Stage, type Marks, type Outline } from '../../canvas/stage';
 import { bringIntoView, clampViewport, isSameViewport, panBy, pxToTime, spanPs, zoomAt, zoomTo, type Viewport } from '../../canvas/viewport';
 import { layoutTracks, placeRows, rowTop, tracksWithin, type Layout } from './layout';
 import { decodeFacts, decodeWindow, requestParams, type TraceFacts, type TraceWindow, type WindowRequest } from './model';
-import { neighbour, pick, type Direction, type Picked } from './picking';
+import { firstIn, neighbour, pick, type Direction, type Picked } from './picking';
 import { readTheme } from './theme';
 import { ALL_TRACKS_MAX, isComfortable, planRequest, willServe, Windows, type Wanted } from './windows';
 
@@ -245,13 +245,18 @@ export class Timeline {
     this.setView(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
   }
 
-  /** Selects the neighbour in that direction; false: nothing is selected. */
+  /** Selects the neighbour in that direction, or with nothing selected the first box in view; false: there is nothing to select. */
   selectNext(direction: Direction): boolean {
     const from = this.selected.value;
-    const near = this.current && from ? neighbour(this.current, from, direction) : null;
-    const found = near ?? (this.windows.overview && from ? neighbour(this.windows.overview, from, direction) : null);
+    if (!from) {
+      const first = this.current && firstIn(this.current, this.view.startPs, this.view.endPs);
+      if (first) this.reveal(first);
+      return first !== null;
+    }
+    const near = this.current && neighbour(this.current, from, direction);
+    const found = near ?? (this.windows.overview && neighbour(this.windows.overview, from, direction));
     if (found) this.reveal(found);
-    return from !== null;
+    return true;
   }
 
   // --- frames ---

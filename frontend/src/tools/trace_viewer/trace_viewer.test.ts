@@ -5,7 +5,7 @@ import { isTyping } from './gestures';
 import { layoutTracks, PAD_PX, PITCH_PX, placeRows, rowTop, SECTION_PX, sectionKey, trackKey, tracksWithin } from './layout';
 import { decodeDetails, decodeFacts, decodeWindow, requestParams, type TraceWindow } from './model';
 import { familyOf, styleOf } from './names';
-import { neighbour, pick } from './picking';
+import { firstIn, neighbour, pick } from './picking';
 import { isComfortable, marginFor, MAX_WIDTH_PX, planRequest, Windows, willServe, type Wanted } from './windows';
 
 const number = (name: string, values: number[]): Column => ({ name, title: name, unit: '', kind: 'number', values });
@@ -95,6 +95,13 @@ describe('picking', () => {
     expect(a).toMatchObject({ event: 10, name: 'a', track: 5, depth: 0, nMerged: 1 });
     expect(pick(WHOLE, placeRows(WHOLE, layout), 450, 60, 0)).toBeNull();
   });
+  it('begins with the first box in view of the topmost row that has one', () => {
+    const first = firstIn(WHOLE, 0, Number.MAX_SAFE_INTEGER);
+    expect(first?.name).toBe('a');
+    expect(firstIn(WHOLE, (first?.startPs ?? 0) + 1, Number.MAX_SAFE_INTEGER)?.name).not.toBe('a');
+    expect(firstIn(WHOLE, Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER)).toBeNull();
+  });
+
   it('walks left, right, in and out', () => {
     if (!a) throw new Error('nothing picked');
     const b = neighbour(WHOLE, a, 'right');

@@ -6,14 +6,11 @@ of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; o
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-PEAKS_VARIABLE = "TPUPROF_PEAKS"
+from tb_tpuprof.settings import peaks_file
+
 _CLOUD = "https://cloud.google.com/tpu/docs/"
 _NVIDIA = "https://www.nvidia.com/en-us/data-center/"
 _AMD = "https://www.amd.com/en/products/accelerators/instinct/"
@@ -105,19 +102,13 @@ def _first(entries: tuple[Peaks, ...], device: str) -> Peaks | None:
 
 
 def _user_file() -> tuple[tuple[Peaks, ...], str]:
-    path = os.environ.get(PEAKS_VARIABLE, "")
-    return _read(path) if path else ((), "")
-
-
-@cache
-def _read(path: str) -> tuple[tuple[Peaks, ...], str]:
-    """Entries of `{"name": {"flops_per_s": …, "hbm_bytes_per_s": …}}`; read once per process."""
+    """Entries of the user's file, and what is wrong with it."""
+    found = peaks_file()
     try:
-        given = json.loads(Path(path).read_text("utf-8"))
-        entries = tuple(_entry(name, values, path) for name, values in given.items())
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        return (), f"The peaks in {path} are not used: {error}"
-    return entries, ""
+        entries = tuple(_entry(name, values, found.path) for name, values in found.devices.items())
+    except (ValueError, TypeError, AttributeError) as error:
+        return (), f"The peaks in {found.path} are not used: {error}"
+    return entries, f"The peaks in {found.path} are not used: {found.problem}" if found.problem else ""
 
 
 def _entry(name: str, values: dict[str, object], path: str) -> Peaks:

@@ -8,10 +8,11 @@ from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
-from tb_tpuprof.analysis.peaks import PEAKS_VARIABLE, problem
+from tb_tpuprof.analysis.peaks import problem
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.analysis.utilization import Utilization, utilization
+from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.trace.trace import Trace
 
 _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", "cuda_driver_version")

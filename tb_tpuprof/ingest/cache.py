@@ -6,7 +6,7 @@
         header    JSON: the file's state, the trace's facts, each array's dtype, offset and length
         arrays    each aligned to 64 bytes
 
-The key is a hash of path, size and time of the trace file. Files are written beside their final name and moved there whole.
+The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written beside their final name and moved there whole.
 When all are larger than the limit together, the longest unused go.
 """
 
@@ -142,7 +142,7 @@ def _identity(state: FileState) -> list[Any]:
 
 
 def _path(state: FileState) -> Path:
-    key = hashlib.sha256(json.dumps([VERSION, *_identity(state)]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([VERSION, schema.HOT_STATS, schema.DEVICE_STATS, *_identity(state)]).encode()).hexdigest()
     return cache_dir() / f"{key[:32]}.tpc"
 
 

@@ -11,12 +11,12 @@ from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
 from tb_tpuprof.analysis.hosts import HostSteps, host_steps, slowest_host
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
-from tb_tpuprof.analysis.peaks import PEAKS_VARIABLE
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, precision
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
 from tb_tpuprof.analysis.utilization import Utilization, idle_fraction, sum_utilization
 from tb_tpuprof.session import Session
+from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, deviation, hosts_table, mean, steps_table, top_ops_table

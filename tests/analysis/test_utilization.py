@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_tpuprof.analysis import peaks
+from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.hosts import host_steps, slowest_host
@@ -170,7 +171,7 @@ def test_the_trace_wins_over_the_user_who_wins_over_the_table(tmp_path: Path, mo
     assert from_table.peak_source.startswith("https://cloud.google.com/")
     own = tmp_path / "peaks.json"
     own.write_text(json.dumps({"tpu v5 lite": {"flops_per_s": 150e12}}))
-    monkeypatch.setenv(peaks.PEAKS_VARIABLE, str(own))
+    monkeypatch.setenv(PEAKS_VARIABLE, str(own))
     from_user = hardware(tpu(silent))
     assert (from_user.peak_flops_per_s, from_user.peak_hbm_bytes_per_s) == (150e12, 819e9)
     assert from_user.peak_source.startswith(f"{own}; https://")
@@ -184,12 +185,12 @@ def test_the_trace_wins_over_the_user_who_wins_over_the_table(tmp_path: Path, mo
 def test_a_bad_file_of_peaks_is_told_of_and_not_used(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "peaks.json"
     own.write_text(text)
-    monkeypatch.setenv(peaks.PEAKS_VARIABLE, str(own))
+    monkeypatch.setenv(PEAKS_VARIABLE, str(own))
     assert peaks.of_user("x") is None
     notices = summary(tpu(TpuJob())).notices
     assert [notice.severity for notice in notices] == ["warning"]
     assert str(own) in notices[0].message
-    monkeypatch.setenv(peaks.PEAKS_VARIABLE, str(tmp_path / "missing.json"))
+    monkeypatch.setenv(PEAKS_VARIABLE, str(tmp_path / "missing.json"))
     assert "missing.json" in peaks.problem()
 
 

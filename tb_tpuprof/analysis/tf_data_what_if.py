@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.tf_data import Pipeline, call
 from tb_tpuprof.analysis.tf_data_forest import Bools, Ints, forest
 from tb_tpuprof.trace.trace import Trace
 
-MARGIN = 0.06  # what the model itself was off by on pipelines that were measured before and after a change (tests/data/tf_data)
+MARGIN = 0.08  # of the model itself, set on pipelines that were measured before and after a change (tests/data/tf_data), in two captures
 SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
 _MIN_CALLS = 4
 _OUTLIER = 3.0

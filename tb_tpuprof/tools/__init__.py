@@ -1,10 +1,16 @@
 """The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
 
 from tb_tpuprof.errors import ToolNotFound
-from tb_tpuprof.tools import framework_op_stats, input_pipeline_analyzer, overview_page, trace_viewer
+from tb_tpuprof.tools import framework_op_stats, input_pipeline_analyzer, overview_page, tf_data_bottleneck_analysis, trace_viewer
 from tb_tpuprof.tools.base import Tool
 
-TOOLS: tuple[Tool, ...] = (overview_page.TOOL, input_pipeline_analyzer.TOOL, trace_viewer.TOOL, framework_op_stats.TOOL)
+TOOLS: tuple[Tool, ...] = (
+    overview_page.TOOL,
+    input_pipeline_analyzer.TOOL,
+    tf_data_bottleneck_analysis.TOOL,
+    trace_viewer.TOOL,
+    framework_op_stats.TOOL,
+)
 
 
 def get_tool(name: str) -> Tool:

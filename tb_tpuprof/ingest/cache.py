@@ -6,8 +6,8 @@
         header    JSON: the file's state, the trace's facts, each array's dtype, offset and length
         arrays    each aligned to 64 bytes
 
-The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written beside their final name and moved there whole.
-When all are larger than the limit together, the longest unused go.
+The key is a hash of path, size and time of the trace file, and of which stats are decoded. Files are written beside their final
+name and moved there whole. When all are larger than the limit together, the longest unused go.
 """
 
 from __future__ import annotations

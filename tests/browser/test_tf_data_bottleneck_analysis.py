@@ -1,4 +1,4 @@
-"""A walk through the two pages on input: verdict, steps and hosts of one; pipelines, graph, drawer and calls of the other."""
+"""A walk through the tf.data page: pipelines, graph, drawer, calls and links."""
 
 from __future__ import annotations
 
@@ -7,32 +7,12 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tb_tpuprof.encode import encode_csv
-from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tb_tpuprof.tools.base import Payload
 from tests.browser.conftest import Server
-from tests.browser.walking import KERAS, TWO_WORKERS, expect_state, expect_tool, frame_of, link, state_of
-from tests.golden_files import demo_runs
+from tests.browser.input_pages import assert_scrolls_only_downwards, open_page, payload_of
+from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, state_of
 
-INPUT = get_tool("input_pipeline_analyzer")
 TF_DATA = get_tool("tf_data_bottleneck_analysis")
-
-
-def payload_of(name: str, log: str = "keras_slow_input") -> Payload:
-    """What the command line would show."""
-    return get_tool(name).run(Session(str(demo_runs()[log]), cache=False), None, {})
-
-
-def texts_of(payload: Payload, table: str, column: str) -> list[str | None]:
-    """A column of words."""
-    found = next(one for one in payload.tables[table].columns if one.name == column)
-    return [None if code < 0 else found.strings[code] for code in found.values]
-
-
-def open_page(page: Page, server: Server, tool: str, **state: str) -> None:
-    """A page of the Keras run, or of the run in `state`."""
-    page.goto(link(server.url, **({"run": KERAS, "tool": tool} | state)))
-    expect_tool(page, get_tool(tool).title)
 
 
 def stage_buttons(page: Page) -> Locator:
@@ -43,45 +23,6 @@ def stage_buttons(page: Page) -> Locator:
 def drawer(page: Page) -> Locator:
     """The details of a stage."""
     return frame_of(page).get_by_role("complementary", name=re.compile("^Stage "))
-
-
-def test_input_page_opens_with_the_verdict_and_shows_steps_host_and_operations(page: Page, server: Server) -> None:
-    payload = payload_of(INPUT.name)
-    open_page(page, server, INPUT.name)
-    assert payload.verdict
-    expect(frame_of(page).get_by_label("Verdict")).to_contain_text(payload.verdict.text.replace("`", ""))
-    expect(frame_of(page).get_by_label("Key numbers")).to_contain_text(payload.scalars["input_fraction"].title)
-    expect(frame_of(page).locator(".chart canvas")).to_have_count(1)
-    host_side = frame_of(page).get_by_role("grid", name=payload.tables["host_categories"].title)
-    expect(host_side.locator("tbody tr")).not_to_have_count(0)
-    operations = frame_of(page).get_by_role("grid", name=payload.tables["input_ops"].title)
-    expect(operations.locator("tbody tr[data-at='0']")).to_contain_text(str(texts_of(payload, "input_ops", "operation")[0]))
-
-
-def test_input_operations_are_sorted_and_searched_in_the_link(page: Page, server: Server) -> None:
-    payload = payload_of(INPUT.name)
-    open_page(page, server, INPUT.name)
-    title = payload.tables["input_ops"].title
-    operations = frame_of(page).get_by_role("grid", name=title)
-    total = next(column for column in payload.tables["input_ops"].columns if column.name == "total_time_ps")
-    operations.get_by_role("button", name=total.title, exact=True).click()
-    expect_state(page, sort="-total_time_ps")
-    frame_of(page).get_by_role("searchbox", name=f"Search in {title}").fill("iterator")
-    expect_state(page, q="iterator")
-    page.go_back()
-    page.wait_for_function("!location.hash.includes('total_time_ps')")
-
-
-def test_a_host_of_several_is_chosen_by_a_click(page: Page, server: Server) -> None:
-    payload = payload_of(INPUT.name, "tf_two_workers")
-    open_page(page, server, INPUT.name, run=TWO_WORKERS)
-    worst = str(texts_of(payload, "hosts", "host")[0])
-    hosts = frame_of(page).get_by_role("grid", name=payload.tables["hosts"].title)
-    expect(hosts.locator("tbody tr[data-at='0']")).to_contain_text(worst)
-    hosts.get_by_role("button", name=worst, exact=True).click()
-    expect_state(page, hosts=worst)
-    expect_tool(page, INPUT.title)
-    expect(hosts).to_have_count(0)
 
 
 def test_graph_shows_the_bottleneck_in_words_and_its_details_at_the_right(page: Page, server: Server) -> None:
@@ -166,10 +107,5 @@ def test_exported_pipelines_are_the_command_line_s(page: Page, server: Server) -
     assert download.value.path().read_bytes() == encode_csv(payload, "pipelines")
 
 
-def test_pages_scroll_only_downwards_in_narrow_and_wide_windows(page: Page, server: Server) -> None:
-    for width in (1024, 1280, 2560):
-        page.set_viewport_size({"width": width, "height": 900})
-        for tool in (INPUT.name, TF_DATA.name):
-            open_page(page, server, tool)
-            main = frame_of(page).locator("main")
-            assert main.evaluate("main => main.scrollWidth - main.clientWidth") <= 0, (tool, width)
+def test_page_scrolls_only_downwards(page: Page, server: Server) -> None:
+    assert_scrolls_only_downwards(page, server, TF_DATA.name)

@@ -96,18 +96,18 @@ def _without_operations(level: str) -> tuple[Advice, ...]:
 
 
 _PREPROCESSING = {
-    "Map": "`{name}` maps one element at a time: give map() num_parallel_calls=tf.data.AUTOTUNE (deterministic=False if order is free).",
+    "Map": "`{name}` maps one element at a time: give it `num_parallel_calls=tf.data.AUTOTUNE` (`deterministic=False` if order is free).",
     "ParallelMap": (
         "`{name}` is parallel already, so its function is what costs: batch() before map() and work on whole batches, do it offline, "
         "or let more hosts help with the tf.data service."
     ),
     "MapAndBatch": "`{name}` is parallel already: make its function cheaper, do it offline, or let more hosts help (tf.data service).",
-    "Batch": "`{name}` copies elements into batches: give batch() num_parallel_calls=tf.data.AUTOTUNE, or batch before map().",
+    "Batch": "`{name}` copies elements into batches: give it `num_parallel_calls=tf.data.AUTOTUNE`, or batch before map().",
     "PaddedBatch": "`{name}` pads every element: bucket elements by length (bucket_by_sequence_length), or pad offline.",
     "Shuffle": "`{name}` waits for its buffer to fill: a smaller buffer_size, or shuffle file names and records offline.",
     "Filter": "`{name}` drops elements after they were made: filter before map(), or offline.",
-    "FlatMap": "`{name}` opens one source after the other: use interleave(num_parallel_calls=tf.data.AUTOTUNE) in place of flat_map().",
-    "Interleave": "`{name}` interleaves in one thread: give interleave() num_parallel_calls=tf.data.AUTOTUNE.",
+    "FlatMap": "`{name}` opens one source after the other: use `interleave(num_parallel_calls=tf.data.AUTOTUNE)` in place of `flat_map()`.",
+    "Interleave": "`{name}` interleaves in one thread: give it `num_parallel_calls=tf.data.AUTOTUNE`.",
     "ParallelInterleave": "`{name}` is parallel already: a larger cycle_length, more and smaller files, or faster storage.",
     "ParseExample": "`{name}` parses records: parse whole batches (parse_example after batch()), store fewer features.",
     "Generator": "`{name}` runs Python for each element: have it yield batches, or replace from_generator() by files or NumPy arrays.",
@@ -126,7 +126,7 @@ def _of(found: HostInput, category: str) -> Advice:
         text = f"{what} to the device: send fewer, larger transfers (one array per batch), and smaller types (uint8, cast on the device)."
         return Advice(category, text, "trace_viewer")
     if category == "demanded_reads":
-        text = f"`{name}` reads when it is asked: read ahead with interleave(…, num_parallel_calls=tf.data.AUTOTUNE) over several files."
+        text = f"`{name}` reads when it is asked: read ahead with `interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` over several files."
         return Advice(category, text, tool)
     if category == "advanced_reads":
         text = (

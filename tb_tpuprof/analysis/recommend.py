@@ -173,7 +173,7 @@ def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
 
 _ADVICE = {
     "input": (
-        "Let tf.data work ahead: end the pipeline with prefetch(tf.data.AUTOTUNE), give map() num_parallel_calls, cache what fits.",
+        "Let tf.data work ahead: end the pipeline with `prefetch(tf.data.AUTOTUNE)`, give `map` `num_parallel_calls`, cache what fits.",
         "With other loaders: more worker processes, and load the next batch while the current one is computed.",
     ),
     "output": ("Fetch results less often: log every n-th step, keep metrics on the device.",),

@@ -31,6 +31,8 @@ from tb_tpuprof.units import format_fraction, format_time
 _FAR_APART = 0.05  # difference between two shares of waiting that is worth a sentence
 _LONGER = 1.5  # times as long that a host waits that is worth one, too
 
+_NO_INPUT_OPS = "no input operations were traced"
+
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
@@ -92,7 +94,12 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
         "waiting_avg_ps": Scalar(_known(mean(steps.category_ps("input"))), "ps", "Waiting per step"),
         "output_fraction": Scalar(steps.fraction("output") if n else None, "fraction", "Output"),
         "other_fraction": Scalar(steps.fraction("other") if n else None, "fraction", "Idle" if found.cores else "Other"),
-        "host_input_ps": Scalar(host.total_ps if host.total_ps else None, "ps", "Host time for input", "all threads"),
+        "host_input_ps": Scalar(
+            host.total_ps if host.total_ps else None,
+            "ps",
+            "Host time for input",
+            "all threads" if host.total_ps else "no input operations were traced",
+        ),
         "host_enqueue_fraction": Scalar(
             host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "fraction", "Enqueuing", "of the host's time"
         ),

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
 from tb_tpuprof.analysis.hosts import HostSteps, host_steps, slowest_host
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
-from tb_tpuprof.analysis.recommend import Finding, advice, finding, precision
+from tb_tpuprof.analysis.recommend import Finding, advice, finding, on_worst_host, precision
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
 from tb_tpuprof.analysis.utilization import Utilization, idle_fraction, sum_utilization
@@ -35,6 +35,9 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         sum_utilization([part.use for part in parts]), host_steps(parts, common),
     )  # fmt: skip
     found = finding(run.steps, run.ops, run.hardware.kind)
+    if len(parts) > 1:
+        worst = max(parts, key=lambda part: part.steps.fraction("input"))
+        found = on_worst_host(found, worst.host, worst.steps)
     tables = {
         "steps": steps_table(run.steps, run.hardware.kind),
         "breakdown": breakdown_table(run.steps, run.hardware.kind),

@@ -20,6 +20,7 @@ from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
 _MOST_EXECUTIONS = 1000
+_HOSTS_TO_ASK = 4
 _REASON = "no tf.data iterators were traced."
 _REMEDY = (
     "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with host_tracer_level=2. "
@@ -333,8 +334,8 @@ def _diagnostics(hosts: tuple[str, ...], parts: list[HostPipelines], chosen: Cho
 
 
 def available(session: Session) -> Availability:
-    """Whether any host traced an iterator of tf.data."""
-    if any(session.map(has_iterators, session.hosts)):
+    """Whether one of the first hosts traced an iterator of tf.data; all hosts of a job run the same program."""
+    if any(session.get(has_iterators, host) for host in session.hosts[:_HOSTS_TO_ASK]):
         return Availability()
     return Availability(_REASON, _REMEDY)
 

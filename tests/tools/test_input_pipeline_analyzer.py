@@ -6,6 +6,7 @@ import pytest
 
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer import TOOL
 from tb_tpuprof.trace.trace import Trace
@@ -102,7 +103,12 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
         )
         for i in range(8)
     }
-    payload = TOOL.run(Session(str(write_run(tmp_path, hosts)), cache=False), None, {})
+    session = Session(str(write_run(tmp_path, hosts)), cache=False)
+    payload = TOOL.run(session, None, {})
+    overview = get_tool("overview_page").run(session, None, {})
+    assert overview.verdict is not None
+    assert payload.verdict is not None
+    assert (overview.verdict.level, overview.verdict.text) == (payload.verdict.level, payload.verdict.text)
     assert scalar(payload, "input_fraction") < 0.05
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"

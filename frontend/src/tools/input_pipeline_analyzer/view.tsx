@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { canOpen } from '../../state/catalog';
-import { choose, openTool } from '../../state/selection';
+import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
@@ -11,9 +11,10 @@ import { Tail } from '../../widgets/tail';
 import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
+import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
 import { breakdownOf } from '../steps';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { tableData, type ToolProps } from '../tool';
 import { adviceOf, categoryTokens, chartNote, hasInputOps, shareOf, sparseCoreOf, tilesOf, type Advice } from './model';
 import './style.css';
 
@@ -90,23 +91,6 @@ function InputOps({ table, tokens, params, setParams }: { table: PayloadTable; t
   );
 }
 
-function Hosts({ table }: { table: PayloadTable }): VNode {
-  const data = useMemo(() => tableData(table), [table]);
-  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }), [data]);
-  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
-  const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
-    column.name === 'host' ? (
-      <button type="button" class="text-link">
-        {text}
-      </button>
-    ) : undefined;
-  return (
-    <Section title={table.title || 'Hosts'} note={table.note || 'the one that waits most first; click one to see it alone'}>
-      <Table data={data} view={view} label={table.title || 'Hosts'} hasToolbar={data.nRows > 10} render={link} barToken="--c-input" onRow={(row) => choose({ hosts: [nameOf(row)] })} />
-    </Section>
-  );
-}
-
 function HostSide({ payload }: { payload: Payload }): VNode {
   const table = payload.tables['host_categories'];
   const breakdown = useMemo(() => breakdownOf(table), [table]);
@@ -143,7 +127,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         </Section>
       )}
       <AdviceList items={adviceOf(advice)} tokens={tokens} />
-      {hosts && hosts.n_rows > 1 && <Hosts table={hosts} />}
+      {hosts && hosts.n_rows > 1 && <HostsSection table={hosts} note="the one that waits most first; click one to see it alone" barToken="--c-input" />}
       {ops && hasInputOps(payload) && <InputOps table={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace">

@@ -10,6 +10,7 @@ import { Facts, Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
+import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
 import { breakdownOf } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
@@ -64,7 +65,7 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
 }
 
 export function OverviewView({ payload, params, setParams }: { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
-  const { steps, breakdown, top_ops: topOps, environment, recommendations } = payload.tables;
+  const { steps, breakdown, top_ops: topOps, hosts, environment, recommendations } = payload.tables;
   const facts = factsOf(environment);
   const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   return (
@@ -75,6 +76,7 @@ export function OverviewView({ payload, params, setParams }: { payload: Payload 
         <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
         <TopOps table={topOps} />
       </div>
+      {hosts && hosts.n_rows > 1 && <HostsSection table={hosts} note="slowest first; click one to see it alone" barToken="--c-input" />}
       <Recommendations items={recommendationsOf(recommendations)} />
       {facts.length > 0 && (
         <Section title="Run environment">

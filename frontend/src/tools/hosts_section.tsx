@@ -1,0 +1,27 @@
+/** The table of hosts, which several pages end their answer with. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Table as PayloadTable } from '../api/types';
+import { choose } from '../state/selection';
+import { Section } from '../widgets/summary';
+import { PLAIN_VIEW, type TableColumn } from '../widgets/table/model';
+import { Table } from '../widgets/table/table';
+import { idleColumns, tableData } from './tool';
+
+/** Hosts as the server sorts them; a click shows one alone. */
+export function HostsSection({ table, note, barToken }: { table: PayloadTable; note: string; barToken: string }): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const view = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }), [data]);
+  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === 'host')?.cell(row) ?? '');
+  const link = (column: TableColumn, _row: number, text: string): VNode | undefined =>
+    column.name === 'host' ? (
+      <button type="button" class="text-link">
+        {text}
+      </button>
+    ) : undefined;
+  return (
+    <Section title={table.title || 'Hosts'} note={table.note || note}>
+      <Table data={data} view={view} label={table.title || 'Hosts'} hasToolbar={data.nRows > 10} render={link} barToken={barToken} onRow={(row) => choose({ hosts: [nameOf(row)] })} />
+    </Section>
+  );
+}

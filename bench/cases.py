@@ -28,6 +28,7 @@ OVERVIEW_COLD = Measure("overview, cold", "overview_page")
 OVERVIEW_WARM = Measure("overview, warm (asked again)", "overview_page", mode="again")
 OVERVIEW_REOPEN = Measure("overview, reopened (cache on disk)", "overview_page", reopen=True)
 OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
+INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
@@ -36,7 +37,7 @@ VIEW_FROM_START = Measure("process start to first trace view", "trace_viewer", f
 DEMO_MEASURES = (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST)
 MEASURES = {
     JAX_CPU: (
-        *(OVERVIEW_COLD, OVERVIEW_WARM, OVERVIEW_REOPEN, OP_STATS_COLD),
+        *(OVERVIEW_COLD, OVERVIEW_WARM, OVERVIEW_REOPEN, OP_STATS_COLD, INPUT_COLD),
         *(VIEW_FIRST, VIEW_REOPEN, VIEW_ZOOM, VIEW_FROM_START),
     ),
     SYNTHETIC: (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
@@ -108,6 +109,7 @@ TARGETS = (
     _at_least(JAX_CPU, OVERVIEW_COLD, 10),
     _third_of_memory(OVERVIEW_COLD),
     _at_least(JAX_CPU, OP_STATS_COLD, 10),
+    _at_least(JAX_CPU, INPUT_COLD, 10),
     _third_of_memory(OP_STATS_COLD),
     _at_least(JAX_CPU, VIEW_FIRST, 20),
     _alone(JAX_CPU, VIEW_FIRST, "≤ 500 kB sent", sent_bytes, MAX_VIEW_BYTES, "B"),

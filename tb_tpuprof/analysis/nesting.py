@@ -68,7 +68,7 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     if len(flags.owner):
         take = np.ones(trace.n_events, np.uint8)
         take[flags.owner[flags.value != 0]] = 0
-    found, _self_ps = nest(trace.events["start_ps"], event_ends(trace), trace.line_offsets, take)
+    found, _ = nest(trace.events["start_ps"], event_ends(trace), trace.line_offsets, take, with_self=False)
     result: npt.NDArray[np.int32] = found
     return result
 

@@ -177,8 +177,8 @@ def host_parts(trace: Trace, source: str) -> StepParts:
         # A run of a function only starts the work: the step lasts until the next run, the last one until its work is done.
         last = end[group[counted] == group[markers[-1]]]
         stop = np.append(begin[1:], max(stop[-1], int(last.max()) if len(last) else 0))
-    step_of = group.astype(np.int64, copy=False)
-    return StepParts(step_of[markers], begin, stop, step_of[counted], start[counted], end, event_class[counted])
+    step_of_marker, step_of_event = (group[rows].astype(np.int64) for rows in (markers, counted))
+    return StepParts(step_of_marker, begin, stop, step_of_event, start[counted], end, event_class[counted])
 
 
 def _mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:

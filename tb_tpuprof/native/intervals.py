@@ -14,11 +14,12 @@ def nest(
     end: cython.const[int64_t][::1],
     line_offsets: cython.const[int64_t][::1],
     take: cython.const[uint8_t][::1] = None,
+    with_self: cython.bint = True,
 ):
     """Parent of each event by containment, and its self time; see `plain_intervals.nest`."""
     n: int64_t = start.shape[0]
     parents = np.full(n, -1, np.int32)
-    selfs = np.zeros(n, np.int64)
+    selfs = np.zeros(n if with_self else 0, np.int64)
     parent: int32_t[::1] = parents
     self_ps: int64_t[::1] = selfs
     has_take: cython.bint = take is not None
@@ -37,10 +38,12 @@ def nest(
                     continue
                 while top > 0 and not (start[stack[top - 1]] <= start[i] and end[stack[top - 1]] >= end[i]):
                     top -= 1
-                self_ps[i] = end[i] - start[i]
+                if with_self:
+                    self_ps[i] = end[i] - start[i]
                 if top > 0:
                     parent[i] = stack[top - 1]
-                    self_ps[stack[top - 1]] -= end[i] - start[i]
+                    if with_self:
+                        self_ps[stack[top - 1]] -= end[i] - start[i]
                 if top == room:
                     room = room * 2 if room else 256
                     grown = cython.cast(cython.pointer(int32_t), realloc(stack, room * 4))
@@ -53,7 +56,7 @@ def nest(
             if failed:
                 break
         free(stack)
-        for i in range(n):
+        for i in range(self_ps.shape[0]):
             if self_ps[i] < 0:
                 self_ps[i] = 0
     if failed:

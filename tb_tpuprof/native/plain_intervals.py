@@ -12,12 +12,15 @@ Int32s = npt.NDArray[np.int32]
 MAX_DEPTH = 4096
 
 
-def nest(start: Int64s, end: Int64s, line_offsets: Int64s, take: npt.NDArray[np.uint8] | None = None) -> tuple[Int32s, Int64s]:
+def nest(
+    start: Int64s, end: Int64s, line_offsets: Int64s, take: npt.NDArray[np.uint8] | None = None, with_self: bool = True
+) -> tuple[Int32s, Int64s]:
     """Parent of each event by containment, and its self time.
 
     Events of line i are line_offsets[i] … line_offsets[i + 1], sorted by (start, -duration). The parent is the innermost
     earlier event that contains the event whole (start <= start and end >= end), -1 if there is none. Self time is the
     duration minus those of the direct children, never negative. Events with take == 0 take no part: parent -1, self 0.
+    Without `with_self` the second array is empty.
 
         a ─────────────────      parent -1, self = a - b - d
           b ────  d ───          parent a
@@ -39,7 +42,7 @@ def nest(start: Int64s, end: Int64s, line_offsets: Int64s, take: npt.NDArray[np.
                 parents[i] = stack[-1]
                 selfs[stack[-1]] -= ends[i] - starts[i]
             stack.append(i)
-    return np.array(parents, np.int32), np.maximum(np.array(selfs, np.int64), 0)
+    return np.array(parents, np.int32), np.maximum(np.array(selfs if with_self else [], np.int64), 0)
 
 
 def flood(parent: Int32s, entry_group: Int32s) -> Int32s:

@@ -13,6 +13,8 @@ from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 
+_CHUNK = 1 << 16
+
 
 class TraceSource(Protocol):
     """The trace's file, for what is decoded on demand."""
@@ -85,7 +87,9 @@ class Trace:
         """From the trace's start to the last event's end; an event without length takes 1 ps."""
         if not self.n_events:
             return 0
-        return int((self.events["start_ps"] + np.maximum(self.events["duration_ps"], 1)).max())
+        starts, durations = self.events["start_ps"], self.events["duration_ps"]
+        parts = (slice(i, i + _CHUNK) for i in range(0, self.n_events, _CHUNK))  # parts that stay in the processor's cache
+        return max(int((starts[part] + np.maximum(durations[part], 1)).max()) for part in parts)
 
     @cached_property
     def plane_names(self) -> list[str]:

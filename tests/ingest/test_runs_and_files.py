@@ -12,7 +12,7 @@ import pytest
 
 from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
 from tb_tpuprof.ingest import cache, open_trace
-from tb_tpuprof.ingest.files import file_state
+from tb_tpuprof.ingest.files import file_state, read_file
 from tb_tpuprof.ingest.runs import find_run, find_runs, has_runs, host_file, open_run
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, small_xspace
@@ -156,3 +156,12 @@ def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(small_xspace())
     assert not cache.save(file_state(str(path)), open_trace(str(path)))
+
+
+def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "h.xplane.pb"
+    path.write_bytes(os.urandom(100_003))
+    monkeypatch.setattr("tb_tpuprof.ingest.files._PARALLEL_READ_BYTES", 1000)
+    data, was_packed = read_file(str(path))
+    assert data.tobytes() == path.read_bytes()
+    assert not was_packed

@@ -43,6 +43,9 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
     assert same(intervals.nest(start, start + duration, offsets), plain_intervals.nest(start, start + duration, offsets))
     assert same(intervals.nest(start, start + duration, offsets, take), plain_intervals.nest(start, start + duration, offsets, take))
+    assert same(
+        intervals.nest(start, start + duration, offsets, take, False), plain_intervals.nest(start, start + duration, offsets, take, False)
+    )
     parent, _ = plain_intervals.nest(start, start + duration, offsets)
     entry = np.array(data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), np.int32)
     assert same(intervals.flood(parent, entry), plain_intervals.flood(parent, entry))

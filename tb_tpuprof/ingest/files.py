@@ -92,7 +92,7 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
 def _fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
     """Fill an array from a position of a file; False where the file ends before."""
     while len(part):
-        n = os.preadv(file, [memoryview(part)], position)
+        n = os.preadv(file, [part.data], position)
         if n <= 0:
             return False
         part, position = part[n:], position + n

@@ -179,6 +179,8 @@ class _Assembly:
         lines["name"] = self.names[lines["name"]]
         n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for found in decoders.values() for d in found)
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
+        for decoder in (decoder for found in decoders.values() for decoder in found):
+            decoder.release()
         file.release()
         stats = {part: self._stat_table(found, spans_of[part]) for part, found in decoders.items()}
         self.events = self.lines.compact(lines, stats)

@@ -118,6 +118,11 @@ class Decoder:
     def __dealloc__(self):
         free(self.chunks)
 
+    def release(self):
+        """Let go of the file's bytes: nothing more can be read, but the stats gathered can still be put."""
+        self.data = np.zeros(1, np.uint8)
+        self.limit = 0
+
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
         """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
         self.events_by_id = events_by_id

@@ -37,10 +37,3 @@ def timeline(trace: Trace) -> Timeline:
     row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
     rows = Rows(events["start_ps"], events["duration_ps"], order, offsets)
     return Timeline(depth, n_depths, first_row, row_line, row_depth, offsets, rows)
-
-
-def n_events_in(trace: Trace, start_ps: int, end_ps: int) -> int:
-    """Events that overlap the window."""
-    starts = trace.events["start_ps"]
-    ends = starts + np.maximum(trace.events["duration_ps"], 1)
-    return int(((starts < end_ps) & (ends > start_ps)).sum())

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding, charging. Compiled; twins in `plain_intervals.py`."""
+"""Sweeps over intervals that are sorted by start: nesting, drawing depth, flooding. Compiled; twins in `plain_intervals.py`."""
 
 import cython
 import numpy as np
@@ -160,55 +160,3 @@ def rows_by_depth(
                 following[row] += 1
             first_row += n_depths[line]
     return order_array, offsets_array
-
-
-def charge(
-    start: cython.const[int64_t][::1],
-    end: cython.const[int64_t][::1],
-    klass: cython.const[uint8_t][::1],
-    step: cython.const[int32_t][::1],
-    n_steps: int64_t,
-    n_classes: int64_t,
-):
-    """Time of each step charged to its active class of highest number; see `plain_intervals.charge`."""
-    n: int64_t = start.shape[0]
-    charged = np.zeros((n_steps, n_classes), np.int64)
-    if n == 0 or n_classes == 0:
-        return charged
-    if int(np.max(klass)) >= n_classes or int(np.min(step)) < 0 or int(np.max(step)) >= n_steps:
-        raise ValueError("a class or step is out of range")
-    out: int64_t[:, ::1] = charged
-    by_end: int64_t[::1] = np.lexsort((np.asarray(end), np.asarray(step))).astype(np.int64)
-    active: int32_t[::1] = np.zeros(n_classes, np.int32)
-    i: int64_t = 0
-    j: int64_t = 0
-    e: int64_t
-    now: int64_t
-    last: int64_t = 0
-    top: int64_t
-    current: int32_t
-    with cython.nogil:
-        while j < n:
-            current = step[by_end[j]]
-            while j < n and step[by_end[j]] == current:
-                e = by_end[j]
-                now = end[e]
-                if i < n and step[i] == current and start[i] < now:
-                    now = start[i]
-                    e = -1
-                top = n_classes - 1
-                while top >= 0 and active[top] <= 0:
-                    top -= 1
-                if top >= 0:
-                    out[current, top] += now - last
-                last = now
-                if e < 0:
-                    active[klass[i]] += 1
-                    i += 1
-                else:
-                    active[klass[e]] -= 1
-                    j += 1
-            while i < n and step[i] == current:
-                i += 1
-            active[:] = 0
-    return charged

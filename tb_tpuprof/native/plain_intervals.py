@@ -96,25 +96,3 @@ def rows_by_depth(depth: npt.NDArray[np.uint16], line_offsets: Int64s, n_depths:
     row = first_row[line] + depth
     counts = np.bincount(row, minlength=int(n_depths.sum()))
     return np.argsort(row, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int64)
-
-
-def charge(start: Int64s, end: Int64s, klass: npt.NDArray[np.uint8], step: Int32s, n_steps: int, n_classes: int) -> npt.NDArray[np.int64]:
-    """Time of each step, charged to the class of the highest number among those active; shape (n_steps, n_classes).
-
-    Intervals are sorted by (step, start) and lie within their step. Raises ValueError for a class or step out of range.
-
-        class 2      ███            charged: 2 gets its 3,
-        class 1   ██████████                 1 the other 7
-    """
-    if len(klass) and (klass.max() >= n_classes or step.min() < 0 or step.max() >= n_steps):
-        raise ValueError("a class or step is out of range")
-    charged = np.zeros((n_steps, n_classes), np.int64)
-    for number in np.unique(step).tolist():
-        mine = step == number
-        starts, ends, classes = start[mine], end[mine], klass[mine]
-        cuts = np.unique(np.concatenate([starts, ends]))
-        for left, right in zip(cuts.tolist(), cuts[1:].tolist(), strict=False):
-            active = classes[(starts <= left) & (ends >= right)]
-            if len(active):
-                charged[number, active.max()] += right - left
-    return charged

@@ -72,21 +72,6 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 20), st.integers(0, 4)), max_size=30))
-def test_charge(rows: list[tuple[int, int, int, int]]) -> None:
-    from tb_tpuprof.native import intervals
-
-    step, start, duration, klass = (np.array(column, np.int64) for column in (zip(*sorted(rows), strict=True) if rows else [()] * 4))
-    arguments = (start, start + duration, klass.astype(np.uint8), step.astype(np.int32), 3, 5)
-    charged = intervals.charge(*arguments)
-    assert same(charged, plain_intervals.charge(*arguments))
-    for number in range(3):
-        mine = step == number
-        covered = {t for a, b in zip(start[mine].tolist(), (start + duration)[mine].tolist(), strict=True) for t in range(a, b)}
-        assert charged[number].sum() == len(covered)
-
-
-@settings(deadline=None, max_examples=200)
 @given(lines(), st.integers(-5, 80), st.integers(1, 80), st.integers(1, 20))
 def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int) -> None:
     from tb_tpuprof.native import timeline
@@ -101,12 +86,3 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
     assert found["n_merged"].sum() == seen.sum()
     exact = found[found["n_merged"] == 1]
     assert same(exact["duration"], duration[exact["event"]])
-
-
-def test_charge_refuses_what_is_out_of_range() -> None:
-    from tb_tpuprof.native import intervals
-
-    one = np.array([1], np.int64)
-    for module in (intervals, plain_intervals):
-        with pytest.raises(ValueError, match="out of range"):
-            module.charge(one, one + 1, np.array([9], np.uint8), np.array([0], np.int32), 1, 5)

@@ -7,7 +7,8 @@
                    ├─ EventNotFound      no event or track of that id            404   4
                    ├─ ToolUnavailable    the run lacks what the tool needs       409   5
                    ├─ BadParameter       a parameter's value is not allowed      400   2
-                   └─ StorageError       a file or folder cannot be reached      404   4
+                   ├─ StorageError       a file or folder cannot be reached      404   4
+                   └─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
 
 The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact is known and
 translated once in `serve/respond.py` and once in `cli/`.
@@ -119,3 +120,11 @@ class StorageError(ProfilerError):
     kind = "storage"
     http_status = 404
     exit_code = 4
+
+
+class TpuLookupFailed(ProfilerError):
+    """The Cloud TPU API does not tell where a TPU's workers are: no such TPU, not ready, no permission, no credentials."""
+
+    kind = "tpu_lookup"
+    http_status = 409
+    exit_code = 6

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.ingest import cache as column_cache
 from tb_tpuprof.ingest.files import FileState, file_state
-from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
 from tb_tpuprof.trace.trace import Trace
 
@@ -113,6 +114,11 @@ class Session:
             if total <= self.memory_bytes or host == keep:
                 break
             total -= self._traces.pop(host).size_bytes
+
+
+def measure(xspace: bytes | memoryview) -> LiveSample:
+    """The numbers of monitoring from a profile that never becomes a run. Raises TraceFormatError."""
+    return live_sample(trace_of_bytes(xspace, "the profile"))
 
 
 class SessionStore:

@@ -32,6 +32,17 @@ class FileState:
     mtime_ns: int
 
 
+class FileBytes:
+    """A file's bytes, which whoever has read them last can let go."""
+
+    def __init__(self, data: npt.NDArray[np.uint8]) -> None:
+        self.data = data
+
+    def release(self) -> None:
+        """Forget the bytes."""
+        self.data = np.empty(0, np.uint8)
+
+
 def is_url(path: str) -> bool:
     """Whether the path is an fsspec URL such as gs://bucket/run rather than a local path."""
     return "://" in path

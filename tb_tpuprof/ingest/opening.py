@@ -1,10 +1,12 @@
-"""A file's path → its Trace: by the native decoder, or by the protobuf runtime where that was not built."""
+"""A file's path, or an XSpace in memory → its Trace: by the native decoder, or by the protobuf runtime where that was not built."""
 
 from __future__ import annotations
 
-from tb_tpuprof.ingest.files import file_state, read_file
+import numpy as np
+
+from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, read_file
 from tb_tpuprof.ingest.runs import host_of
-from tb_tpuprof.ingest.source import FileSource, PackedSource
+from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace, TraceSource
 
@@ -13,13 +15,23 @@ def open_trace(path: str) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError."""
     state = file_state(path)
     data, was_packed = read_file(path)
-    if not IS_COMPILED:
-        from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
-
-        return decode_protobuf(data, path, host_of(path))
-    from tb_tpuprof.ingest.xspace import FileBytes, decode
-
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
     file = FileBytes(data)
     del data
-    return decode(file, path, host_of(path), source)
+    return _decoded(file, path, host_of(path), source)
+
+
+def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
+    """Decode an XSpace that is in memory; the host's name stands for a path in errors. Raises TraceFormatError."""
+    data = np.frombuffer(xspace, np.uint8)
+    return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
+
+
+def _decoded(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:
+    if not IS_COMPILED:
+        from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
+
+        return decode_protobuf(file.data, path, host)
+    from tb_tpuprof.ingest.xspace import decode
+
+    return decode(file, path, host, source)

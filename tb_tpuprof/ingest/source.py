@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.files import FileState, read_packed_range, read_range
@@ -45,6 +46,18 @@ class FileSource:
         if size > _MAX_EVENT_BYTES:
             raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
         return head[at : at + size] if at + size <= len(head) else self.read(position + at, size)
+
+
+class BytesSource(FileSource):
+    """Reads from an XSpace that is in memory and was never a file."""
+
+    def __init__(self, state: FileState, data: npt.NDArray[np.uint8]) -> None:
+        super().__init__(state)
+        self.data = data
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the XSpace."""
+        return self.data[position : position + size].tobytes()
 
 
 class PackedSource(FileSource):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import ordering
+from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
 from tb_tpuprof.native.interning import intern
@@ -59,17 +60,6 @@ class Spans:
 
 
 _NONE: Ints = np.empty(0, np.int64)
-
-
-class FileBytes:
-    """A file's bytes, which whoever has read them last can let go."""
-
-    def __init__(self, data: npt.NDArray[np.uint8]) -> None:
-        self.data = data
-
-    def release(self) -> None:
-        """Forget the bytes."""
-        self.data = np.empty(0, np.uint8)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, on_worst_host, precision
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
-from tb_tpuprof.analysis.utilization import Utilization, idle_fraction, sum_utilization
+from tb_tpuprof.analysis.utilization import Utilization, device_idle, idle_fraction, sum_utilization
 from tb_tpuprof.session import Session
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
@@ -133,17 +133,10 @@ def _use_scalars(run: _Run) -> dict[str, Scalar]:
 
 
 def _idle(run: _Run) -> Scalar:
-    """Share of the steps in which no device class is charged. On TPUs, and without steps, what the operations leave of their span.
-
-    (A TPU's steps count the longest wait of any core, so what is left in them is not the idle time of every core.)
-    """
-    title = f"{run.hardware.kind} idle"
-    if run.hardware.kind == "TPU":
-        return _share(idle_fraction(run.ops.compiled), title, "of the cores' profiled time")
-    if not len(run.steps):
-        return _share(idle_fraction(run.ops.compiled), title, "of the profiled time")
-    busy = sum(run.steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
-    return _share(min(1.0, max(0.0, 1.0 - busy)), title, "within steps")
+    """Share of the time in which the accelerators idle, and of which time."""
+    kind = run.hardware.kind
+    note = "of the cores' profiled time" if kind == "TPU" else "within steps" if len(run.steps) else "of the profiled time"
+    return _share(device_idle(kind, run.steps, run.ops.compiled), f"{kind} idle", note)
 
 
 def _environment(run: _Run) -> Table:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.source import FileSource
-from tb_tpuprof.ingest.xspace import FileBytes, decode
+from tb_tpuprof.ingest.xspace import decode
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
 from tb_tpuprof.trace.schema import DEVICE_STATS, HOT_STATS, TEXT

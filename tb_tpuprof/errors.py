@@ -8,7 +8,11 @@
                    ├─ ToolUnavailable    the run lacks what the tool needs       409   5
                    ├─ BadParameter       a parameter's value is not allowed      400   2
                    ├─ StorageError       a file or folder cannot be reached      404   4
-                   └─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
+                   ├─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
+                   ├─ CaptureFailed      a profiled process gave no profile      502   6
+                   ├─ CaptureBusy        another capture is going on             409   6
+                   ├─ CaptureNotFound    no capture or monitor of that id        404   4
+                   └─ Forbidden          the server's owner does not allow it    403   7
 
 The first number is the HTTP status, the second the command line's exit code. Errors are raised where the fact is known and
 translated once in `serve/respond.py` and once in `cli/`.
@@ -128,3 +132,40 @@ class TpuLookupFailed(ProfilerError):
     kind = "tpu_lookup"
     http_status = 409
     exit_code = 6
+
+
+class CaptureFailed(ProfilerError):
+    """A profiled process that gave no profile. `reason` is one word for programs, such as refused, deadline or unimplemented."""
+
+    kind = "capture_failed"
+    http_status = 502
+    exit_code = 6
+
+    def __init__(self, target: str, reason: str, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.target = target
+        self.reason = reason
+
+
+class CaptureBusy(ProfilerError):
+    """A capture cannot begin because another one is going on."""
+
+    kind = "capture_busy"
+    http_status = 409
+    exit_code = 6
+
+
+class CaptureNotFound(ProfilerError):
+    """No capture or monitor has that id."""
+
+    kind = "capture_not_found"
+    http_status = 404
+    exit_code = 4
+
+
+class Forbidden(ProfilerError):
+    """What the server's owner does not allow, or a request that did not come from the plugin's own page."""
+
+    kind = "forbidden"
+    http_status = 403
+    exit_code = 7

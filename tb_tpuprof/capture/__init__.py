@@ -1,1 +1,1 @@
-"""Profiles of running jobs, fetched over gRPC: targets and Cloud TPU names → `<host>.xplane.pb` files, and monitoring."""
+"""Running jobs → profiles in a logdir, over the profiler service: targets, Cloud TPU names, monitoring. Only here is gRPC known."""

@@ -1,20 +1,16 @@
-"""XSpace's messages for the protobuf runtime, made from a table of field numbers, in a descriptor pool and package of our own.
-
-Registering the profiler's own names would break any process that also imports TensorFlow.
-"""
+"""XSpace's messages for the protobuf runtime, made from a table of field numbers, in a package of our own."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tb_tpuprof.ingest.descriptors import Field, message_classes
 
 PACKAGE = "tb_tpuprof.xplane"
-_FIELD = descriptor_pb2.FieldDescriptorProto
 
 # message: (number, name, type, repeated); a capital type is a message, and `map` fields are Entry messages of key and value.
-MESSAGES: dict[str, tuple[tuple[int, str, str, bool], ...]] = {
+MESSAGES: dict[str, tuple[Field, ...]] = {
     "XSpace": (
         (1, "planes", "XPlane", True), (2, "errors", "bytes", True), (3, "warnings", "bytes", True), (4, "hostnames", "bytes", True),
     ),
@@ -44,27 +40,9 @@ MESSAGES: dict[str, tuple[tuple[int, str, str, bool], ...]] = {
 }  # fmt: skip
 # Strings are declared as bytes: traces hold bad UTF-8, at which a string field fails the whole file.
 _ONEOFS = {"XStat": ("value", (2, 3, 4, 5, 6, 7)), "XEvent": ("data", (2, 5))}
-_TYPES = {"int64": _FIELD.TYPE_INT64, "uint64": _FIELD.TYPE_UINT64, "double": _FIELD.TYPE_DOUBLE, "bytes": _FIELD.TYPE_BYTES}
 
 
 @cache
 def xspace_class() -> Any:
     """The class of XSpace messages."""
-    file = descriptor_pb2.FileDescriptorProto(name="tb_tpuprof/xplane.proto", package=PACKAGE, syntax="proto3")
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        oneof, members = _ONEOFS.get(name, ("", ()))
-        if oneof:
-            message.oneof_decl.add(name=oneof)
-        for number, field_name, kind, is_repeated in fields:
-            label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
-            field = message.field.add(name=field_name, number=number, label=label)
-            if kind in _TYPES:
-                field.type = _TYPES[kind]
-            else:
-                field.type, field.type_name = _FIELD.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
-            if number in members:
-                field.oneof_index = 0
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.XSpace"))
+    return message_classes(PACKAGE, MESSAGES, _ONEOFS)["XSpace"]

@@ -1,0 +1,252 @@
+"""Several targets → one run with a file each: started together, tried again where that helps, a failure of one losing no other.
+
+Each target has a thread, which ends with the capture; `capture` returns when all have ended.
+
+    waiting → connecting → profiling → receiving → saved
+                  ↑            │           │
+                  └─ retrying ←┴───────────┘ → failed, cancelled
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tb_tpuprof.capture.cancellation import Cancellation
+from tb_tpuprof.capture.client import Repository, new_session, profile_once
+from tb_tpuprof.capture.failures import PASSING, failure
+from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
+from tb_tpuprof.capture.reply import Reply
+from tb_tpuprof.capture.targets import Target, file_stems
+from tb_tpuprof.errors import CaptureFailed, ProfilerError
+from tb_tpuprof.ingest.writing import RunFolder
+
+logger = logging.getLogger("tb_tpuprof")
+_GATHER_SECONDS = 2.0
+ENDED = ("saved", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class TargetProgress:
+    """Where one target stands. `host` is its file's name without suffix; `since_s`, of the monotonic clock, is when its state began."""
+
+    target: str
+    host: str
+    state: str = "waiting"
+    attempt: int = 1
+    n_attempts: int = 1
+    profiling_ms: int = 0
+    since_s: float = 0.0
+    received_bytes: int = 0
+    size_bytes: int | None = None
+    message: str = ""
+    remedy: str = ""
+    reason: str = ""
+
+    @property
+    def remaining_ms(self) -> int | None:
+        """Until the profiling ends, delay included; None but while profiling."""
+        if self.state != "profiling":
+            return None
+        return max(0, round(self.profiling_ms - (time.monotonic() - self.since_s) * 1000))
+
+
+Observer = Callable[[int, TargetProgress], object]
+
+
+def capture(
+    targets: Sequence[Target],
+    options: CaptureOptions,
+    folder: RunFolder,
+    observer: Observer | None = None,
+    cancel: Cancellation | None = None,
+    workers: Sequence[str] = (),
+) -> tuple[TargetProgress, ...]:
+    """Profile all targets into the run's folder; where each of them ended, in their order. Nothing is raised for a failed target.
+
+    `observer(i, progress)` is told of each change, on the target's thread. With `workers` the first target is asked to profile
+    them all, and they write their files themselves. An interruption (Ctrl-C) cancels, waits for the threads, and goes on.
+    """
+    cancel = cancel or Cancellation()
+    chosen = targets[:1] if workers else targets
+    job = _Job(options, folder, observer, cancel, tuple(workers), _Gate(len(chosen), options.delay_ms))
+    works = [_Work(job, i, target, stem) for i, (target, stem) in enumerate(zip(chosen, file_stems(chosen), strict=True))]
+    threads = [threading.Thread(target=work.run, name=f"tb_tpuprof capture {work.target}", daemon=True) for work in works]
+    with cancel.calling(job.gate.open):
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            cancel.set()
+            for thread in threads:
+                if thread.ident:
+                    thread.join()
+            raise
+    return tuple(work.progress for work in works)
+
+
+class _Gate:
+    """Holds the targets that are connected until all are, or two seconds: then they begin together, on one time stamp."""
+
+    def __init__(self, n_targets: int, delay_ms: int) -> None:
+        self._condition = threading.Condition()
+        self._n_missing = n_targets
+        self._opens_at = time.monotonic() + _GATHER_SECONDS
+        self._delay_ns = delay_ms * 1_000_000
+        self._start_ns = 0
+
+    def arrive(self) -> None:
+        """One target is connected, or will not be."""
+        with self._condition:
+            self._n_missing -= 1
+            if self._n_missing <= 0:
+                self._set_open()
+
+    def open(self) -> None:
+        """Hold nobody any longer."""
+        with self._condition:
+            self._set_open()
+
+    def wait(self) -> int:
+        """The Unix time at which to begin, once the gate is open; 0 for at once.
+
+        Without a delay no time is named, for a server whose clock is behind would wait for it.
+        """
+        with self._condition:
+            self._condition.wait_for(lambda: self._start_ns > 0, max(0.0, self._opens_at - time.monotonic()))
+            self._set_open()
+            is_ahead = self._delay_ns and self._start_ns > time.time_ns()
+            return self._start_ns if is_ahead else 0
+
+    def _set_open(self) -> None:
+        if not self._start_ns:
+            self._start_ns = time.time_ns() + self._delay_ns
+            self._condition.notify_all()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all targets of a capture share."""
+
+    options: CaptureOptions
+    folder: RunFolder
+    observer: Observer | None
+    cancel: Cancellation
+    workers: tuple[str, ...]
+    gate: _Gate
+
+
+class _Work:
+    """One target's way from waiting to its end."""
+
+    def __init__(self, job: _Job, index: int, target: Target, host: str) -> None:
+        self.job = job
+        self.index = index
+        self.target = target
+        options = job.options
+        self.progress = TargetProgress(str(target), host, n_attempts=options.num_tracing_attempts, since_s=time.monotonic())
+        self._ends_at = time.monotonic() + options.total_deadline_s
+        self._has_arrived = False
+
+    def run(self) -> None:
+        """All attempts; every failure ends in `progress`."""
+        try:
+            self._attempts()
+        except CaptureFailed as error:
+            self._set(
+                "cancelled" if self.job.cancel.is_set() else "failed", message=error.message, remedy=error.remedy, reason=error.reason
+            )
+        except ProfilerError as error:
+            self._set("failed", message=error.message, remedy=error.remedy, reason=error.kind)
+        except MemoryError:
+            remedy = "Profile for a shorter time or with lower levels; receiving takes about three times the profile's size."
+            self._set("failed", message=f"The profile of {self.target} does not fit into memory.", remedy=remedy, reason="memory")
+        except Exception:
+            logger.exception("capture of %s failed", self.target)
+            self._set("failed", message="The capture met a defect of its own; the log has the details.", remedy="Please report it.")
+        finally:
+            self._arrive()
+
+    def _attempts(self) -> None:
+        options = self.job.options
+        for attempt in range(1, options.num_tracing_attempts + 1):
+            try:
+                return self._attempt(attempt)
+            except CaptureFailed as error:
+                wait_s = waiting_s(options.retry_wait_s, attempt)
+                is_last = attempt == options.num_tracing_attempts or time.monotonic() + wait_s >= self._ends_at
+                if is_last or error.reason not in PASSING:
+                    raise
+                self._arrive()
+                self._set("retrying", message=error.message, remedy=error.remedy, reason=error.reason)
+                if self.job.cancel.wait(wait_s):
+                    raise failure(self.target, "cancelled") from None
+
+    def _attempt(self, attempt: int) -> None:
+        self._set("connecting", attempt=attempt, received_bytes=0, size_bytes=None)
+        if self.job.workers:
+            return self._written_by_servers(self._repository())
+        reply = self._profile(None)
+        if reply.is_empty:
+            raise failure(self.target, "empty")
+        if not reply.pieces:
+            return self._written_by_servers(self._repository())
+        size = reply.size_bytes
+        self._set("receiving", received_bytes=size, size_bytes=size)
+        self.job.folder.save(self.progress.host, reply.pieces)
+        self._set("saved")
+
+    def _profile(self, repository: Repository | None) -> Reply:
+        return profile_once(self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository)
+
+    def _written_by_servers(self, repository: Repository) -> None:
+        """For several workers, and for servers that return no profile: they write the files, if they can reach the logdir."""
+        folder, job = self.job.folder, self.job
+        before = folder.file_sizes()
+        if job.workers:
+            self._stage("profiling")
+            reply = new_session(self.target, job.options, job.workers, repository, job.cancel)
+        else:
+            reply = self._profile(repository)
+        after = folder.file_sizes()
+        size = sum(bytes_now for host, bytes_now in after.items() if before.get(host) != bytes_now)
+        if not size:
+            raise failure(self.target, "empty") if reply.is_empty else failure(self.target, "elsewhere", where=folder.path)
+        self._set("saved", received_bytes=size, size_bytes=size, message=f"Written by the profiled process: {len(after)} file(s).")
+
+    def _repository(self) -> Repository:
+        return Repository(self.job.folder.repository, self.job.folder.run, self.progress.host)
+
+    def _begin(self) -> int:
+        self._arrive()
+        return self.job.gate.wait()
+
+    def _arrive(self) -> None:
+        if not self._has_arrived:
+            self._has_arrived = True
+            self.job.gate.arrive()
+
+    def _stage(self, name: str) -> None:
+        duration_ms = self.job.options.duration_ms + (self.job.options.delay_ms if self.progress.attempt == 1 else 0)
+        self._set(name, profiling_ms=duration_ms)
+
+    def _set(self, state: str, **facts: Any) -> None:
+        now = {"message": "", "remedy": "", "reason": "", **facts}
+        self.progress = replace(self.progress, state=state, since_s=time.monotonic(), **now)
+        if self.job.observer:
+            self.job.observer(self.index, self.progress)
+
+
+def waiting_s(first_s: float, attempt: int) -> float:
+    """How long to wait after an attempt: twice as long each time, up to MAX_WAIT_S, up to a quarter more or less by chance.
+
+    By chance, for many targets that failed together shall not come back together.
+    """
+    return float(min(first_s * 2 ** (attempt - 1), MAX_WAIT_S) * random.uniform(0.75, 1.25))

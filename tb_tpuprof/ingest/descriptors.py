@@ -1,0 +1,49 @@
+"""Tables of field numbers → classes of the protobuf runtime, each package in a descriptor pool of its own.
+
+Registering the profiler's own names in the default pool would break any process that also imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+# (number, name, type, repeated); a type that is none of protobuf's is the name of a message of the same table.
+Field = tuple[int, str, str, bool]
+_FIELD = descriptor_pb2.FieldDescriptorProto
+_TYPES = {
+    "int32": _FIELD.TYPE_INT32,
+    "uint32": _FIELD.TYPE_UINT32,
+    "int64": _FIELD.TYPE_INT64,
+    "uint64": _FIELD.TYPE_UINT64,
+    "double": _FIELD.TYPE_DOUBLE,
+    "bool": _FIELD.TYPE_BOOL,
+    "bytes": _FIELD.TYPE_BYTES,
+    "string": _FIELD.TYPE_STRING,
+}
+
+
+def message_classes(
+    package: str, messages: Mapping[str, tuple[Field, ...]], oneofs: Mapping[str, tuple[str, tuple[int, ...]]] | None = None
+) -> dict[str, Any]:
+    """The classes by message name; `oneofs` gives for a message the name and the members' numbers of its oneof."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto3")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        oneof, members = (oneofs or {}).get(name, ("", ()))
+        if oneof:
+            message.oneof_decl.add(name=oneof)
+        for number, field_name, kind, is_repeated in fields:
+            label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
+            field = message.field.add(name=field_name, number=number, label=label)
+            if kind in _TYPES:
+                field.type = _TYPES[kind]
+            else:
+                field.type, field.type_name = _FIELD.TYPE_MESSAGE, f".{package}.{kind}"
+            if number in members:
+                field.oneof_index = 0
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

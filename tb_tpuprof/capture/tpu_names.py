@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.capture.tpu_api import Answer, get_json, get_text
 from tb_tpuprof.errors import BadParameter, TpuLookupFailed
 
@@ -53,8 +54,8 @@ class Login:
     project: str = ""
 
 
-def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Login] | None = None) -> tuple[str, ...]:
-    """`host:port` of every worker of the named TPUs, in the API's order; `text` is a list separated by commas.
+def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Login] | None = None) -> tuple[Target, ...]:
+    """The profiler of every worker of the named TPUs, in the API's order; `text` is a list separated by commas.
 
     A name may be a resource's full name (`projects/P/locations/Z/nodes/N`) and may end with a port of its own, which then takes
     the place of 8466. Raises BadParameter, or TpuLookupFailed with what to do.
@@ -65,7 +66,7 @@ def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Lo
     parsed = [_parsed(name) for name in names]
     api_url = _checked_url(place.api_url or os.environ.get(API_VARIABLE, "") or API_URL)
     access = (login or default_login)()
-    found: dict[str, None] = {}
+    found: dict[Target, None] = {}
     for node in parsed:
         project = node["project"] or place.project or access.project
         if not project:
@@ -114,7 +115,7 @@ class _Node:
         return "{}/{}/projects/{}/locations/{}/nodes/{}".format(self.api_url, version, *parts)
 
 
-def _workers(node: _Node, token: str, port: int) -> list[str]:
+def _workers(node: _Node, token: str, port: int) -> list[Target]:
     """Addresses of one TPU's profilers."""
     answer = get_json(node.url("v2"), token, _TIMEOUT_S)
     if answer.status == 404:  # nodes of the first kind, without VMs, are known to the first version only
@@ -151,8 +152,8 @@ _STATES = {
 }
 
 
-def _address(node: _Node, endpoint: object, port: int) -> str:
-    """`ip:port` of one network endpoint; the port at which it listens for jobs stands for the profiler's."""
+def _address(node: _Node, endpoint: object, port: int) -> Target:
+    """The profiler's address of one network endpoint; the port at which it listens for jobs stands for the profiler's."""
     if not isinstance(endpoint, dict):
         raise _strange(node)
     try:
@@ -163,7 +164,7 @@ def _address(node: _Node, endpoint: object, port: int) -> str:
     chosen = port or (PROFILER_PORT if stated == JOB_PORT else stated)
     if chosen not in range(1, 65536):
         raise _strange(node)
-    return f"[{ip}]:{chosen}" if ip.version == 6 else f"{ip}:{chosen}"
+    return Target(str(ip), chosen)
 
 
 def _strange(node: _Node) -> TpuLookupFailed:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.capture import tpu_api, tpu_names
+from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.capture.tpu_names import Login, TpuPlace, resolve_tpus
 from tb_tpuprof.errors import BadParameter, TpuLookupFailed
 from tests.capture.tpu_api import OLD_NODE, PROJECT, TOKEN, ZONE, TpuApi, node, refusal, serving
@@ -24,7 +25,7 @@ def api() -> Iterator[TpuApi]:
 
 def resolve(api: TpuApi, text: str, token: str = TOKEN, **place: str) -> tuple[str, ...]:
     where = {"zone": ZONE, "project": PROJECT} | place
-    return resolve_tpus(text, TpuPlace(api_url=api.url, **where), lambda: Login(token))
+    return tuple(map(str, resolve_tpus(text, TpuPlace(api_url=api.url, **where), lambda: Login(token))))
 
 
 def failure(api: TpuApi, text: str = "my-tpu", **arguments: str) -> TpuLookupFailed:
@@ -178,7 +179,7 @@ def test_zone_and_project_are_found_out(api: TpuApi, monkeypatch: pytest.MonkeyP
     api.nodes["v2"]["my-tpu"] = node("my-tpu")
     monkeypatch.setenv("GCE_METADATA_HOST", api.url.removeprefix("http://"))
     monkeypatch.setenv("TPUPROF_TPU_API", api.url)
-    assert resolve_tpus("my-tpu", login=lambda: Login(TOKEN, PROJECT)) == ("10.130.0.2:8466",)
+    assert resolve_tpus("my-tpu", login=lambda: Login(TOKEN, PROJECT)) == (Target("10.130.0.2", 8466),)
     api.zone = "<html>"
     with pytest.raises(TpuLookupFailed, match="zone was not given") as caught:
         resolve_tpus("my-tpu", login=lambda: Login(TOKEN, PROJECT))
@@ -226,7 +227,7 @@ def key_file(api: TpuApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def test_default_credentials(api: TpuApi, key_file: Path) -> None:
     api.nodes["v2"]["my-tpu"] = node("my-tpu")
-    assert resolve_tpus("my-tpu", TpuPlace(zone=ZONE, api_url=api.url)) == ("10.130.0.2:8466",)
+    assert resolve_tpus("my-tpu", TpuPlace(zone=ZONE, api_url=api.url)) == (Target("10.130.0.2", 8466),)
 
 
 def test_expired_credentials(api: TpuApi, key_file: Path) -> None:

@@ -1,0 +1,126 @@
+"""`tpuprof monitor`: running jobs' step time, idle time and waiting for input, a line a second and target."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tb_tpuprof.capture.targets import Target
+from tb_tpuprof.cli.targets import add_target_arguments, find_targets, where_of
+from tb_tpuprof.encode.text import printable
+from tb_tpuprof.units import format_fraction, format_time, three_digits
+
+if TYPE_CHECKING:  # it imports gRPC, which other commands should not wait for
+    from tb_tpuprof.capture.monitor import MonitorOptions, MonitorSample
+
+_UNKNOWN = "—"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    text = (
+        "Print step time, idle time and waiting for input of running jobs as they go, until Ctrl-C. TPU servers are asked through "
+        "their monitoring service; others are profiled for a moment and the profile is analysed. Nothing is saved."
+    )
+    parser = subparsers.add_parser("monitor", help="watch running jobs: step time, idle time, waiting for input", description=text)
+    add_target_arguments(parser)
+    parser.add_argument("--monitoring_level", type=int, default=2, choices=(1, 2), help="1: device and matrix units only; 2 (default): all")
+    parser.add_argument(
+        "--duration_ms", type=int, default=1000, metavar="MS", help="what a sample covers, and how often one comes (default 1000)"
+    )
+    parser.add_argument("--num_queries", type=int, default=0, metavar="N", help="end after N samples of each target (default: go on)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: one object a line")
+    parser.set_defaults(run_command=run_command)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Print samples as they come."""
+    from tb_tpuprof.capture.monitor import MonitorOptions
+
+    options = MonitorOptions(arguments.monitoring_level, arguments.duration_ms, arguments.num_queries)
+    as_text = json_line if arguments.format == "json" else text_line
+    return watch(find_targets(where_of(arguments)), options, as_text)
+
+
+def watch(targets: Sequence[Target], options: MonitorOptions, as_text: Callable[[MonitorSample], str]) -> int:
+    """Print each sample to stdout; exit code 0 if any had numbers, 6 if none did."""
+    from tb_tpuprof.capture.monitor import monitor
+    from tb_tpuprof.session import measure
+
+    has_numbers = False
+    for sample in monitor(targets, options, measure):
+        has_numbers = has_numbers or not sample.error
+        sys.stdout.write(printable(as_text(sample)))
+        sys.stdout.flush()
+    return 0 if has_numbers else 6
+
+
+def json_line(sample: MonitorSample) -> str:
+    """The sample as one line of JSON; fields as `docs/http_api.md` names them."""
+    return json.dumps(sample.row(), ensure_ascii=False) + "\n"
+
+
+def text_line(sample: MonitorSample) -> str:
+    """The sample as one line for people."""
+    clock = time.strftime("%H:%M:%S", time.localtime(sample.time_unix_ms / 1000))
+    head = f"{clock}  {sample.target}"
+    if sample.error:
+        return f"{head}  {sample.error} {sample.remedy}\n"
+    cores = f" ×{sample.n_cores}" if sample.n_cores else ""
+    parts = [f"{head}  {sample.device_type or 'device unknown'}{cores}"]
+    if sample.matrix_unit_fraction is not None:
+        parts.append(f"matrix units {format_fraction(sample.matrix_unit_fraction)}")
+    if sample.device_idle_fraction is not None:
+        parts.append(f"idle {format_fraction(sample.device_idle_fraction)}")
+    if sample.step_time_avg_ps is not None:
+        parts.append(f"step {format_time(sample.step_time_avg_ps)}{_range(sample.step_time_min_ps, sample.step_time_max_ps, format_time)}")
+    elif sample.n_steps == 0:
+        parts.append("no step ended")
+    if sample.input_fraction_avg is not None:
+        share = _range(sample.input_fraction_min, sample.input_fraction_max, format_fraction)
+        parts.append(f"input {format_fraction(sample.input_fraction_avg)}{share}")
+    if sample.n_steps:
+        parts.append(f"{sample.n_steps} step{'s' if sample.n_steps != 1 else ''}")
+    return "  ".join(parts) + "\n"
+
+
+def _range(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
+    return "" if low is None or high is None else f" ({form(low)} – {form(high)})"
+
+
+def old_lines(sample: MonitorSample, level: int, with_time: bool, with_target: bool) -> str:
+    """The sample as `capture_tpu_profile` always printed it: scripts look for these words. What is not known is a dash."""
+    lines = [f"{sample.target}:"] if with_target else []
+    if with_time:
+        lines.append(f"Timestamp: {time.strftime('%H:%M:%S', time.localtime(sample.time_unix_ms / 1000))}")
+    if sample.error:
+        return "\n  ".join([*lines, f"{sample.error} {sample.remedy}"]) + "\n"
+    is_tpu = not sample.device_type or sample.device_type.startswith("TPU")
+    kind = "TPU" if is_tpu else "device"
+    lines.append(f"{'TPU' if is_tpu else 'Device'} type: {sample.device_type or _UNKNOWN}")
+    if level >= 2:
+        lines.append(f"Number of {'TPU cores' if is_tpu else 'devices'}: {sample.n_cores or _UNKNOWN}")
+        lines.append(f"{kind[0].upper()}{kind[1:]} idle time (lower is better): {_percent(sample.device_idle_fraction)}")
+    lines.append(f"Utilization of {'TPU ' if is_tpu else ''}Matrix Units (higher is better): {_percent(sample.matrix_unit_fraction)}")
+    if level >= 2:
+        times = (sample.step_time_avg_ps, sample.step_time_min_ps, sample.step_time_max_ps)
+        shares = (sample.input_fraction_avg, sample.input_fraction_min, sample.input_fraction_max)
+        lines.append(f"Step time: {_three([_milliseconds(value) for value in times])}")
+        lines.append(f"Infeed percentage: {_three([_percent(value) for value in shares])}")
+    return "\n  ".join(lines) + "\n" if with_target else "".join(f"  {line}\n" for line in lines)
+
+
+def _three(texts: Sequence[str]) -> str:
+    return ", ".join(f"{text} ({name})" for text, name in zip(texts, ("avg", "min", "max"), strict=True))
+
+
+def _percent(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{three_digits(value * 100)}%"
+
+
+def _milliseconds(value_ps: float | None) -> str:
+    return _UNKNOWN if value_ps is None else f"{three_digits(value_ps / 1e9).replace(',', '')}ms"

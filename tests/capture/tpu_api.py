@@ -92,6 +92,7 @@ def serving(api: TpuApi) -> Iterator[TpuApi]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_request: None  # type: ignore[method-assign]  # a client that gave up
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     api.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.ingest import cache as column_cache
 from tb_tpuprof.ingest.files import FileState, file_state
+from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
+from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
@@ -75,6 +77,12 @@ class Session:
                 self._results[key] = function(self.trace(host))
             result: T = self._results[key]
             return result
+
+    def programs(self, host: str = "") -> Programs:
+        """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder."""
+        if host:
+            return self.trace(host).programs
+        return Programs(programs_in(self.info.path), read_program)
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
         """`get` for each host, on as many threads as there are processors. Decoding and native loops run side by side."""

@@ -19,7 +19,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import table_from_rows
@@ -65,6 +67,10 @@ class Blobs:
     def event_stats(self, _trace: Trace, _event: int) -> list[tuple[str, str | int | float]]:
         """Nothing: drawn traces keep all stats in their tables."""
         return []
+
+    def programs(self, trace: Trace) -> Programs:
+        """The programs whose HLO stats hold."""
+        return programs_of(trace)
 
 
 def drawn_planes(text: str, stats: Mapping[str, Stats | Sequence[Stats]] | None = None) -> list[DrawnPlane]:

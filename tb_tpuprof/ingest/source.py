@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.files import FileState, read_packed_range, read_range
+from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.trace.wire import read_fields, read_varint
 
@@ -37,6 +39,10 @@ class FileSource:
         names = stat_names(trace, plane)
         message = self._message(position)
         return [stat for number, wire, value in read_fields(message) if number == 4 and wire == 2 for stat in _stat(value, names)]
+
+    def programs(self, trace: Trace) -> Programs:
+        """The compiled programs of the host."""
+        return programs_of(trace)
 
     def _message(self, position: int) -> bytes:
         """The event's message, whose tag stands at `position`."""

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import table_from_rows
@@ -72,6 +74,10 @@ class MessageSource:
             return []
         plane, message = self.messages[position - 1]
         return [found for stat in message.stats for found in self._stat(stat, self.names[plane])]
+
+    def programs(self, trace: Trace) -> Programs:
+        """The compiled programs of the host."""
+        return programs_of(trace)
 
     def _stat(self, stat: Any, names: dict[int, bytes]) -> list[tuple[str, Value]]:
         which = stat.WhichOneof("value")

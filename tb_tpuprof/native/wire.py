@@ -2,12 +2,12 @@
 """Protobuf wire format → arrays of fields, for messages that are looked into one by one or by the thousand. Compiled.
 
 Positions are byte offsets into the file. A malformed message ends with the offset at which reading failed, never with a read
-out of bounds. The twin is `ingest/xspace_protobuf.py`, which reads the same through the protobuf runtime.
+out of bounds. The twin is `plain_wire.py`.
 """
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int64_t, uint8_t
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field
 
 
@@ -87,6 +87,8 @@ def spans(
     s: int64_t[:, ::1] = found
     c: int64_t[:, ::1] = counts
     b: uint8_t[::1] = broken
+    places = np.full(128, -1, np.int64)
+    of: int64_t[::1] = places
     p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
     limit: int64_t = data.shape[0]
     i: int64_t
@@ -94,6 +96,8 @@ def spans(
     pos: int64_t
     end: int64_t
     field: Field
+    for j in range(k):
+        of[numbers[j]] = j
     with cython.nogil:
         for i in range(n):
             pos = starts[i]
@@ -106,9 +110,140 @@ def spans(
                 if pos < 0:
                     b[i] = 1
                     break
-                for j in range(k):
-                    if numbers[j] == field.number:
-                        v[i, j] = field.value
-                        s[i, j] = field.size
-                        c[i, j] += 1
+                if 0 <= field.number < 128 and of[field.number] >= 0:
+                    j = of[field.number]
+                    v[i, j] = field.value
+                    s[i, j] = field.size
+                    c[i, j] += 1
     return values, found, counts, broken
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _packed(
+    p: cython.pointer(cython.const[uint8_t]),
+    pos: int64_t,
+    end: int64_t,
+    out: cython.pointer(int64_t),
+) -> int64_t:
+    """Count the varints in p[pos:end], up to one that is cut off; where `out` is given also write them."""
+    n: int64_t = 0
+    value: uint64_t = 0
+    shift: cython.int = 0
+    while pos < end:
+        if shift < 64:
+            value |= cython.cast(uint64_t, p[pos] & 0x7F) << shift
+        shift += 7
+        if p[pos] < 0x80:
+            if out != cython.NULL:
+                out[n] = cython.cast(int64_t, value)
+            n += 1
+            value = 0
+            shift = 0
+        elif shift >= 70:
+            break
+        pos += 1
+    return n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _repeats(
+    p: cython.pointer(cython.const[uint8_t]),
+    pos: int64_t,
+    end: int64_t,
+    limit: int64_t,
+    number: int64_t,
+    is_message: cython.bint,
+    first: cython.pointer(int64_t),
+    second: cython.pointer(int64_t),
+) -> int64_t:
+    """Count one message's occurrences of a repeated field, numbers or messages; where `first` is given also write them."""
+    n: int64_t = 0
+    field: Field
+    while pos < end:
+        pos = read_field(p, pos, end, limit, cython.address(field))
+        if pos < 0:
+            break
+        if field.number != number:
+            continue
+        if is_message:
+            if field.wire == 2:
+                if first != cython.NULL:
+                    first[n] = field.value
+                    second[n] = field.size
+                n += 1
+        elif field.wire == 0:
+            if first != cython.NULL:
+                first[n] = field.value
+            n += 1
+        elif field.wire == 2:
+            if first != cython.NULL:
+                n += _packed(p, field.value, field.value + field.size, first + n)
+            else:
+                n += _packed(p, field.value, field.value + field.size, cython.NULL)
+    return n
+
+
+@cython.cfunc
+def _gather(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    number: int64_t,
+    is_message: cython.bint,
+):
+    n: int64_t = starts.shape[0]
+    limit: int64_t = data.shape[0]
+    offsets = np.zeros(n + 1, np.int64)
+    if n == 0 or limit == 0:
+        return offsets, np.empty(0, np.int64), np.empty(0, np.int64)
+    o: int64_t[::1] = offsets
+    p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+    i: int64_t
+    with cython.nogil:
+        for i in range(n):
+            o[i + 1] = o[i]
+            if starts[i] >= 0 and 0 <= sizes[i] <= limit - starts[i]:
+                o[i + 1] += _repeats(p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.NULL, cython.NULL)
+    first = np.empty(o[n], np.int64)
+    second = np.empty(o[n] if is_message else 0, np.int64)
+    if o[n] == 0:
+        return offsets, first, second
+    f: int64_t[::1] = first
+    s: int64_t[::1] = second
+    q: cython.pointer(int64_t)
+    with cython.nogil:
+        for i in range(n):
+            if o[i + 1] > o[i]:
+                q = cython.NULL
+                if is_message:
+                    q = cython.address(s[o[i]])
+                _repeats(p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.address(f[o[i]]), q)
+    return offsets, first, second
+
+
+def parts(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    number: int64_t,
+):
+    """The repeated messages (or texts) of one field in many messages: (offsets int64[n + 1], starts, sizes of each part).
+
+    Parts of message i are offsets[i] … offsets[i + 1]. A malformed message has those before the damage.
+    """
+    return _gather(data, starts, sizes, number, True)
+
+
+def ints(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    number: int64_t,
+):
+    """The repeated numbers of one field in many messages, packed or not: (offsets int64[n + 1], values int64)."""
+    offsets, values, _ = _gather(data, starts, sizes, number, False)
+    return offsets, values

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
@@ -25,6 +26,10 @@ class TraceSource(Protocol):
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, str | int | float]]:
         """All stats of an event as (name, value), in the file's order; bytes become a note of their size."""
+        ...
+
+    def programs(self, trace: Trace) -> Programs:
+        """The compiled programs of the host, each one's HLO read when first asked for."""
         ...
 
 
@@ -81,6 +86,11 @@ class Trace:
     def line_offsets(self) -> npt.NDArray[np.int64]:
         """Events of line i are line_offsets[i] … line_offsets[i + 1]; one longer than `lines`."""
         return np.append(self.lines["first_event"], self.n_events).astype(np.int64)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """The compiled programs whose HLO the trace, or a file beside it, holds."""
+        return self.source.programs(self)
 
     @cached_property
     def duration_ps(self) -> int:

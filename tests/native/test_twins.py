@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_timeline
+from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_timeline, plain_wire
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 
@@ -86,3 +86,24 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
     assert found["n_merged"].sum() == seen.sum()
     exact = found[found["n_merged"] == 1]
     assert same(exact["duration"], duration[exact["event"]])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=60), st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=6), st.data())
+def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject) -> None:
+    from tb_tpuprof.native import interning, wire
+    from tests.ingest.hlo_protos import message
+
+    if draw.draw(st.booleans()):
+        data = message({1: 5, 2: (1, 300, 2**40), 3: [{1: 1}, "text"], 4: data[:20], 5: [7, 8]})
+    block = np.frombuffer(data, np.uint8)
+    starts, sizes = (np.array([pair[i] for pair in messages], np.int64) for i in (0, 1))
+    numbers = np.array([1, 2, 3, 5], np.int64)
+    assert same(wire.spans(block, starts, sizes, numbers), plain_wire.spans(block, starts, sizes, numbers))
+    for start, size in [(0, len(data)), *messages]:
+        assert same(wire.fields(block, start, start + size), plain_wire.fields(block, start, start + size))
+    for number in (2, 3, 4):
+        assert same(wire.ints(block, starts, sizes, number), plain_wire.ints(block, starts, sizes, number))
+        assert same(wire.parts(block, starts, sizes, number), plain_wire.parts(block, starts, sizes, number))
+    inside = (starts >= 0) & (sizes >= 0) & (starts + sizes <= len(data))
+    assert same(interning.intern(block, starts[inside], sizes[inside], 1), plain_wire.intern(block, starts[inside], sizes[inside], 1))

@@ -1,0 +1,116 @@
+"""Events of compiled operations → the HLO instructions that they ran.
+
+An event is linked by its stats `program_id` and `hlo_op` (GPU, CPU: a path of calls `a::b::c` or `a/b`, whose last part is the
+instruction), or by the same of its metadata with the display name for `hlo_op` (TPU's lines of XLA ops).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.stat_rows import first_ints, marked, values_at
+from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.native import rows_of
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.trace import Trace
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LinkedOp:
+    """An operation that events name: its program, its instruction's name and row (-1 where no HLO in the trace tells of it)."""
+
+    program_id: int
+    name: str
+    instruction: int
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HloLinks:
+    """`events` (ascending) are those that name an operation, `op` which of `ops` each one is of.
+
+    `unreadable` says for each program whose HLO is damaged or cannot be reached why.
+    """
+
+    ops: tuple[LinkedOp, ...]
+    events: Rows
+    op: Rows
+    unreadable: dict[int, str]
+
+    @cached_property
+    def n_unknown(self) -> int:
+        """Events of operations of which no HLO in the trace tells."""
+        unknown = np.array([op.instruction < 0 for op in self.ops], np.bool_)
+        return int(unknown[self.op].sum()) if len(self.ops) else 0
+
+
+@once
+def hlo_links(trace: Trace) -> HloLinks:
+    """All events that name an HLO operation. Only the modules of programs that ran are read."""
+    events, program, string = _named_by_event(trace)
+    more = _named_by_metadata(trace)
+    fresh = ~np.isin(more[0], events)
+    events, program, string = (np.concatenate((own, other[fresh])) for own, other in zip((events, program, string), more, strict=True))
+    order = np.argsort(events, kind="stable")
+    keys = np.column_stack((program[order], string[order]))
+    pairs, op = np.unique(keys, axis=0, return_inverse=True)
+    unreadable: dict[int, str] = {}
+    modules = {number: _module(trace, number, unreadable) for number in np.unique(program).tolist()}
+    ops = tuple(_op(trace, number, text, modules[number]) for number, text in pairs.tolist())
+    return HloLinks(ops, events[order], op.reshape(-1).astype(np.int64), unreadable)
+
+
+def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
+    """Events with the stats `hlo_op` and `program_id`, with both."""
+    texts = trace.event_stats.texts("hlo_op")
+    rows, first = np.unique(texts.owner, return_index=True)
+    known, program = first_ints(trace, "program_id")
+    rows, mine, theirs = np.intersect1d(rows, known, assume_unique=True, return_indices=True)
+    return rows.astype(np.int64), program[theirs], texts.value[first][mine].astype(np.int64)
+
+
+def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:
+    """Events whose metadata has a `program_id` and a display name and is of an instruction (it has a `symbol_id` or an `hlo_op`)."""
+    n = len(trace.metadata)
+    sparse = trace.metadata_stats.ints("program_id")
+    program = values_at(np.arange(n), *_first(sparse.owner, sparse.value.astype(np.int64)), -1)
+    op = trace.metadata_stats.dense_texts("hlo_op", n).astype(np.int64)
+    op = np.where((op < 0) & (trace.metadata_stats.dense_ints("symbol_id", n, 0) != 0), trace.metadata["display_name"], op)
+    has = np.zeros(n, np.bool_)
+    has[marked(sparse.owner, n)] = True
+    chosen = has & (op >= 0)
+    if not chosen.any():
+        none = np.empty(0, np.int64)
+        return none, none, none
+    rows = rows_of(trace.events["metadata"], chosen.view(np.uint8))
+    metadata = trace.events["metadata"][rows]
+    texts = trace.event_stats.texts("hlo_op")
+    own = values_at(rows, *_first(texts.owner, texts.value.astype(np.int64)), -1)  # an async pair's events name the half that ran
+    return rows.astype(np.int64), program[metadata], np.where(own >= 0, own, op[metadata])
+
+
+def _first(owner: npt.NDArray[np.int32], value: Rows) -> tuple[npt.NDArray[np.int32], Rows]:
+    rows, first = np.unique(owner, return_index=True)
+    return rows, value[first]
+
+
+def _module(trace: Trace, program: int, unreadable: dict[int, str]) -> HloModule | None:
+    try:
+        return trace.programs.module(program)
+    except ProfilerError as error:
+        unreadable[program] = error.message
+        return None
+
+
+def _op(trace: Trace, program: int, text: int, module: HloModule | None) -> LinkedOp:
+    path = tuple(part for part in trace.strings.get(text).replace("::", "/").split("/") if part)
+    name = path[-1].removeprefix("%") if path else ""
+    instruction = -1 if module is None else module.by_name.get(name, -1)
+    return LinkedOp(program, name, instruction, path)

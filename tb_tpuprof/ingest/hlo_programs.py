@@ -1,0 +1,64 @@
+"""Where a trace's HLO stands: in stats of the plane `/host:metadata`, and in `*.hlo_proto.pb` files beside the trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from tb_tpuprof.ingest.files import filesystem, is_url, read_file, storage_errors
+from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_programs import Program, Programs, program_of
+from tb_tpuprof.trace.trace import Trace
+
+STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
+SUFFIX = ".hlo_proto.pb"
+MARKER = "NO_MODULE"  # an empty file by which another viewer remembers that there is nothing
+_MAX_FILES = 10_000
+
+
+def programs_of(trace: Trace) -> Programs:
+    """Programs of the trace itself, then those in files beside it whose ids the trace lacks."""
+    own = list(_in_trace(trace))
+    known = {program.program_id for program in own}
+    folder = trace.info.path.rpartition("/")[0] if is_url(trace.info.path) else os.path.dirname(trace.info.path)
+    beside = [program for program in programs_in(folder) if program.program_id not in known] if folder else []
+
+    def read(program: Program) -> HloModule:
+        if program.path:
+            return read_program(program)
+        data = trace.source.read(program.position, program.size_bytes)
+        return decode_hlo(data, f"{trace.info.path}: {program.title}", program.program_id)
+
+    return Programs([*own, *beside], read)
+
+
+def _in_trace(trace: Trace) -> Iterator[Program]:
+    seen: set[tuple[int, int]] = set()
+    for key in STATS:
+        for owner, position, size in trace.metadata_stats.spans(key):
+            if (owner, position) not in seen and size > 0:
+                seen.add((owner, position))
+                title = trace.strings.get(int(trace.metadata["name"][owner]))
+                yield program_of(title, int(trace.metadata["id"][owner]), size, position)
+
+
+def programs_in(folder: str) -> list[Program]:
+    """Programs whose HLO stands in files of their own in a folder, by name. Empty where the folder cannot be read."""
+    found: list[tuple[str, int]] = []
+    with storage_errors(folder):
+        if is_url(folder):
+            fs, inner = filesystem(folder)
+            found = [(os.path.basename(entry["name"]), int(entry.get("size") or 0)) for entry in fs.ls(inner, detail=True)]
+        else:
+            with os.scandir(folder) as entries:
+                found = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
+    chosen = sorted((name, size) for name, size in found if name.endswith(SUFFIX) and size > 0)[:_MAX_FILES]
+    titles = [(name.removesuffix(SUFFIX), name, size) for name, size in chosen]
+    return [program_of(title, None, size, path=f"{folder}/{name}") for title, name, size in titles if title != MARKER]
+
+
+def read_program(program: Program) -> HloModule:
+    """The module of a program that has a file of its own. Raises StorageError or TraceFormatError."""
+    data, _ = read_file(program.path)
+    return decode_hlo(data, program.path, program.program_id)

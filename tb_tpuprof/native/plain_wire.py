@@ -1,0 +1,147 @@
+"""Plain twins of `wire.py` and `interning.py`: protobuf wire format → arrays of fields, and equal byte strings → ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+_MASK = 2**64 - 1
+_FIXED = {1: 8, 5: 4}
+
+
+def fields(data: Bytes, start: int, end: int) -> tuple[Ints, int]:
+    """All fields of the message in data[start:end]: (rows of number, wire type, value, size; where it is malformed, else -1)."""
+    blob = data.data
+    start, end = max(start, 0), min(end, len(blob))
+    rows: list[tuple[int, int, int, int]] = []
+    at = start
+    for number, wire, value, size, after in _walk(blob, start, end):
+        rows.append((number, wire, value, size))
+        at = after
+    return np.array(rows, np.int64).reshape(-1, 4), -1 if at >= end else at
+
+
+def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
+    """For many messages the last field of each of `numbers`: (value, size, count [n, k], bad [n])."""
+    n, wanted = len(starts), {number: j for j, number in enumerate(numbers.tolist())}
+    values, found, counts = (
+        np.zeros((n, len(wanted)), np.int64),
+        np.full((n, len(wanted)), -1, np.int64),
+        np.zeros((n, len(wanted)), np.int64),
+    )
+    bad = np.zeros(n, np.uint8)
+    if not len(data) or not wanted:
+        return values, found, counts, bad
+    blob = data.data
+    for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+        if not _is_inside(start, size, len(blob)):
+            bad[i] = 1
+            continue
+        at = start
+        for number, _wire, value, length, after in _walk(blob, start, start + size):
+            at = after
+            if number in wanted:
+                j = wanted[number]
+                values[i, j], found[i, j] = value, length
+                counts[i, j] += 1
+        bad[i] = at < start + size
+    return values, found, counts, bad
+
+
+def parts(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, Ints, Ints]:
+    """The repeated messages of one field in many messages: (offsets [n + 1], starts, sizes)."""
+    blob = data.data
+    offsets, first, second = [0], [], []
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        if _is_inside(start, size, len(blob)):
+            found = [(value, length) for key, wire, value, length, _ in _walk(blob, start, start + size) if key == number and wire == 2]
+            first += [value for value, _ in found]
+            second += [length for _, length in found]
+        offsets.append(len(first))
+    return np.array(offsets, np.int64), np.array(first, np.int64), np.array(second, np.int64)
+
+
+def ints(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, Ints]:
+    """The repeated numbers of one field in many messages, packed or not: (offsets [n + 1], values)."""
+    blob = data.data
+    offsets, found = [0], []
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        if _is_inside(start, size, len(blob)):
+            for key, wire, value, length, _ in _walk(blob, start, start + size):
+                if key == number and wire == 0:
+                    found.append(value)
+                elif key == number and wire == 2:
+                    found += _packed(blob, value, value + length)
+        offsets.append(len(found))
+    return np.array(offsets, np.int64), np.array(found, np.int64)
+
+
+def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArray[np.int32], Ints]:
+    """Give equal byte strings equal ids: (ids [n], an index of each distinct string, in order of id). `seed` has no effect here."""
+    blob = data.data
+    known: dict[bytes, int] = {}
+    ids, first = np.empty(len(starts), np.int32), []
+    for i, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+        if not _is_inside(start, size, len(blob)):
+            raise ValueError("a span lies outside of the data")
+        key = bytes(blob[start : start + size])
+        if key not in known:
+            known[key] = len(known)
+            first.append(i)
+        ids[i] = known[key]
+    return ids, np.array(first, np.int64)
+
+
+def _is_inside(start: int, size: int, limit: int) -> bool:
+    return start >= 0 and 0 <= size <= limit - start
+
+
+def _walk(blob: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Fields of a message as (number, wire type, value or position, size, where the next begins), up to where it is malformed."""
+    while at < end:
+        tag, after = _varint(blob, at, end)
+        number, wire = tag >> 3, tag & 7
+        if after < 0 or not 0 < number < 2**29:
+            return
+        if wire == 0:
+            value, at = _varint(blob, after, end)
+            if at < 0:
+                return
+            yield number, wire, _signed(value), 0, at
+            continue
+        size = _FIXED.get(wire, -1)
+        if wire == 2:
+            size, after = _varint(blob, after, end)
+        if size < 0 or after < 0 or size > end - after:
+            return
+        at = after + size
+        yield number, wire, after, size, at
+
+
+def _varint(blob: memoryview, at: int, end: int) -> tuple[int, int]:
+    """A varint and the position behind it, -1 where it is cut off."""
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = blob[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _MASK, at
+        shift += 7
+    return 0, -1
+
+
+def _packed(blob: memoryview, at: int, end: int) -> Iterator[int]:
+    while at < end:
+        value, at = _varint(blob, at, end)
+        if at < 0:
+            return
+        yield _signed(value)
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value

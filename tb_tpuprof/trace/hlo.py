@@ -1,0 +1,277 @@
+"""An HLO module as frozen columns: computations, instructions, who reads whom and who calls whom; the rest is decoded when asked for.
+
+instructions, computations   tables of `trace/hlo_schema.py`; an instruction's id is its row
+operands, calls              for each instruction the instructions it reads and the computations it calls (-1: not in the file)
+shapes, opcodes, strings     each distinct one once; the tables hold indexes
+attributes(row)              everything else of an instruction (dimension numbers, windows, literals …), read from `data`
+schedule, buffers, frames    order of execution, memory, source stacks; read from `data` when first asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.trace.hlo_attributes import Attributes, ModuleHeader
+from tb_tpuprof.trace.hlo_buffers import BufferAssignment
+from tb_tpuprof.trace.hlo_frames import StackFrames
+from tb_tpuprof.trace.hlo_shape import Shape
+from tb_tpuprof.trace.table import Table
+
+Bytes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A list of row numbers for each row: those of row i are values[offsets[i]:offsets[i + 1]]."""
+
+    offsets: npt.NDArray[np.int64]
+    values: Rows
+
+    def __getitem__(self, row: int) -> Rows:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Length of each list."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def owner(self) -> Rows:
+        """The row to which each value belongs."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
+
+    def inverted(self, n_rows: int) -> Ragged:
+        """For each of n_rows values the rows whose lists hold it, ascending, one entry for each time. Values of -1 are left out."""
+        known = np.flatnonzero(self.values >= 0)
+        order = known[np.argsort(self.values[known], kind="stable")]
+        offsets = np.zeros(n_rows + 1, np.int64)
+        np.cumsum(np.bincount(self.values[order], minlength=n_rows), out=offsets[1:])
+        return Ragged(offsets, self.owner[order])
+
+
+class SpanStrings(Sequence[str]):
+    """Distinct strings that stay where they stand in the file's bytes; decoded one by one when asked for."""
+
+    def __init__(self, data: Bytes, starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
+        self.data = data
+        self.starts = starts
+        self.sizes = sizes
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]
+        if not 0 <= index < len(self.starts):
+            raise IndexError(index)
+        start = self.starts[index]
+        return str(self.data[start : start + self.sizes[index]].tobytes(), "utf-8", "replace")
+
+    def get(self, index: int) -> str:
+        """The string, or "" for -1 (none)."""
+        return self[index] if index >= 0 else ""
+
+    @cached_property
+    def all(self) -> list[str]:
+        """Every string, decoded once."""
+        blob = self.data.data
+        spans = zip(self.starts.tolist(), (self.starts + self.sizes).tolist(), strict=True)
+        return [str(blob[a:b], "utf-8", "replace") for a, b in spans]
+
+    def find(self, text: str) -> int:
+        """Id of a string, -1 if there is none such. Looks at those of the same length only."""
+        wanted = np.frombuffer(text.encode(), np.uint8)
+        found = np.flatnonzero(self.sizes == len(wanted))
+        for at, byte in enumerate(wanted):
+            if len(found) < 2:
+                break
+            found = found[self.data[self.starts[found] + at] == byte]
+        return next((i for i in found.tolist() if self[i] == text), -1)
+
+
+class HloSource(Protocol):
+    """Decodes what opening a module left in its bytes."""
+
+    def attributes(self, module: HloModule, row: int) -> Attributes:
+        """Everything of one instruction beyond its columns."""
+        ...
+
+    def header(self, module: HloModule) -> ModuleHeader:
+        """What the module says of itself as a whole."""
+        ...
+
+    def schedule(self, module: HloModule) -> dict[int, Rows]:
+        """For each computation that has one, its instructions in order of execution."""
+        ...
+
+    def buffers(self, module: HloModule) -> BufferAssignment | None:
+        """Which value lies where in memory, or None where the file does not tell."""
+        ...
+
+    def frames(self, module: HloModule) -> StackFrames:
+        """Stacks of source lines."""
+        ...
+
+
+@dataclass(frozen=True)
+class HloInfo:
+    """What is known of a module as a whole. `program_id` is the trace's, `module_id` the compiler's; -1 where unknown.
+
+    `n_damaged` counts what could not be read or refers to nothing; `damage` says what, for people.
+    """
+
+    name: str
+    program_id: int
+    module_id: int
+    entry: int
+    has_buffers: bool
+    n_damaged: int
+    damage: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HloModule:
+    """One compiled program. See the module's docstring; compare and hash by identity."""
+
+    info: HloInfo
+    computations: Table
+    instructions: Table
+    operands: Ragged
+    calls: Ragged
+    shapes: tuple[Shape, ...]
+    opcodes: tuple[str, ...]
+    strings: SpanStrings
+    data: Bytes
+    source: HloSource
+
+    @property
+    def n_instructions(self) -> int:
+        """Instructions of all computations."""
+        return len(self.instructions)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of bytes and columns; what is decoded on demand is not counted."""
+        ragged = (self.operands, self.calls)
+        arrays = sum(part.offsets.nbytes + part.values.nbytes for part in ragged) + self.strings.starts.nbytes * 2
+        return self.data.nbytes + self.instructions.size_bytes + self.computations.size_bytes + arrays
+
+    def name(self, row: int) -> str:
+        """Name of an instruction."""
+        return self.strings.get(int(self.instructions["name"][row]))
+
+    def opcode(self, row: int) -> str:
+        """Opcode of an instruction, such as dot."""
+        return self.opcodes[int(self.instructions["opcode"][row])]
+
+    def shape(self, row: int) -> Shape:
+        """Shape of an instruction's value."""
+        return self.shapes[int(self.instructions["shape"][row])]
+
+    def text(self, column: str, row: int) -> str:
+        """A string column of an instruction: op_name, op_type, source_file, deduplicated_name, fusion_kind, custom_call_target."""
+        return self.strings.get(int(self.instructions[column][row]))
+
+    def computation_name(self, computation: int) -> str:
+        """Name of a computation."""
+        return self.strings.get(int(self.computations["name"][computation]))
+
+    def rows_of(self, computation: int) -> range:
+        """Instructions of a computation, in the file's order (operands before those who read them)."""
+        first = int(self.computations["first_instruction"][computation])
+        return range(first, first + int(self.computations["n_instructions"][computation]))
+
+    def has_opcode(self, opcodes: Iterable[str]) -> npt.NDArray[np.bool_]:
+        """For each instruction whether it has one of the opcodes."""
+        wanted = set(opcodes)
+        known = np.array([opcode in wanted for opcode in self.opcodes], np.bool_)
+        mask: npt.NDArray[np.bool_] = known[self.instructions["opcode"]]
+        return mask
+
+    def backend_config(self, row: int) -> bytes:
+        """The backend's own configuration of an instruction: JSON or a serialized message, as the compiler left it."""
+        start, size = int(self.instructions["backend_position"][row]), int(self.instructions["backend_size"][row])
+        return self.data[start : start + size].tobytes()
+
+    def attributes(self, row: int) -> Attributes:
+        """Everything else of an instruction. Decoded at each call: keep it where it is needed twice."""
+        return self.source.attributes(self, row)
+
+    def find(self, name: str) -> int:
+        """The instruction of that name, with or without %, or -1. Cheaper than `by_name` for a single one."""
+        string = self.strings.find(name.removeprefix("%"))
+        rows = np.flatnonzero(self.instructions["name"] == string) if string >= 0 else np.empty(0, np.intp)
+        return int(rows[0]) if len(rows) else -1
+
+    def find_computation(self, name: str) -> int:
+        """The computation of that name, with or without %, or -1."""
+        string = self.strings.find(name.removeprefix("%"))
+        rows = np.flatnonzero(self.computations["name"] == string) if string >= 0 else np.empty(0, np.intp)
+        return int(rows[0]) if len(rows) else -1
+
+    @cached_property
+    def by_name(self) -> dict[str, int]:
+        """Instruction of each name; the first where a damaged file has several."""
+        texts = self.strings.all
+        names = self.instructions["name"].tolist()
+        return {texts[name]: row for row, name in reversed(list(enumerate(names)))}
+
+    @cached_property
+    def _by_id(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+        ids = self.instructions["id"]
+        order = np.argsort(ids, kind="stable")
+        return ids[order], order
+
+    def rows_of_ids(self, ids: npt.NDArray[np.int64]) -> Rows:
+        """The instruction of each id of the file, -1 where there is none."""
+        return find_ids(*self._by_id, ids)
+
+    @cached_property
+    def users(self) -> Ragged:
+        """For each instruction those that read it."""
+        return self.operands.inverted(self.n_instructions)
+
+    @cached_property
+    def callers(self) -> Ragged:
+        """For each computation the instructions that call it."""
+        return self.calls.inverted(len(self.computations))
+
+    @cached_property
+    def header(self) -> ModuleHeader:
+        """What the module says of itself as a whole."""
+        return self.source.header(self)
+
+    @cached_property
+    def schedule(self) -> dict[int, Rows]:
+        """For each computation that has one, its instructions in order of execution."""
+        return self.source.schedule(self)
+
+    @cached_property
+    def buffers(self) -> BufferAssignment | None:
+        """Which value lies where in memory, or None where the file does not tell."""
+        return self.source.buffers(self)
+
+    @cached_property
+    def frames(self) -> StackFrames:
+        """Stacks of source lines; ask by an instruction's `stack_frame`."""
+        return self.source.frames(self)
+
+
+def find_ids(ordered: npt.NDArray[np.int64], order: npt.NDArray[np.intp], ids: npt.NDArray[np.int64]) -> Rows:
+    """Row of each id, -1 where there is none: `ordered` are the known ids ascending, `order` their rows."""
+    result = np.full(len(ids), -1, np.int32)
+    if len(ordered):
+        at = np.searchsorted(ordered, ids)
+        at[at == len(ordered)] = 0
+        found = ordered[at] == ids
+        result[found] = order[at[found]]
+    return result

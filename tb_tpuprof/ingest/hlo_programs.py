@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
+from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.files import filesystem, is_url, read_file, storage_errors
 from tb_tpuprof.ingest.hlo import decode_hlo
 from tb_tpuprof.trace.hlo import HloModule
@@ -22,7 +24,9 @@ def programs_of(trace: Trace) -> Programs:
     own = list(_in_trace(trace))
     known = {program.program_id for program in own}
     folder = trace.info.path.rpartition("/")[0] if is_url(trace.info.path) else os.path.dirname(trace.info.path)
-    beside = [program for program in programs_in(folder) if program.program_id not in known] if folder else []
+    beside: list[Program] = []
+    with contextlib.suppress(StorageError):  # the trace's own programs can be read all the same
+        beside = [program for program in programs_in(folder) if program.program_id not in known] if folder else []
 
     def read(program: Program) -> HloModule:
         if program.path:

@@ -64,13 +64,18 @@ class RunFolder:
                 return {_host(entry.name): entry.stat().st_size for entry in entries if entry.name.endswith(_SUFFIX)}
 
 
+def check_run_name(name: str) -> None:
+    """Raise BadParameter for what cannot be a run's name; an empty name stands for the present time."""
+    if name and (not _NAME.fullmatch(name) or name.endswith(".")):
+        raise BadParameter("run_name", name, "letters, digits and . _ + = @ -, not beginning with a mark, up to 120 of them")
+
+
 def new_run(logdir: str, name: str = "") -> RunFolder:
     """A run that does not exist yet: of the given name, or of the present time. Checks that the logdir can be written to.
 
     Raises BadParameter for a bad or taken name and StorageError where nothing can be written.
     """
-    if name and (not _NAME.fullmatch(name) or name.endswith(".")):
-        raise BadParameter("run_name", name, "letters, digits and . _ + = @ -, not beginning with a mark, up to 120 of them")
+    check_run_name(name)
     stem = name or datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
     logdir = logdir if is_url(logdir) else os.path.abspath(logdir)
     folder, n = RunFolder(logdir, stem), 2

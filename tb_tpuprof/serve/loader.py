@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 from importlib import metadata
 from typing import Any
 
@@ -11,10 +13,32 @@ NAME, TAB = "profile", "Profile"
 OTHER_NAME, OTHER_TAB = "tpuprof", "Profile (tpuprof)"
 _OWN_PACKAGE = "tb_tpuprof"
 _PEERS = ("xprof", "tensorboard_plugin_profile")
+_FLAGS = (
+    (
+        "tpuprof_capture",
+        "on|off",
+        "Whether running jobs may be profiled from the page (on, if neither this nor the environment variable TPUPROF_CAPTURE says off).",
+    ),
+    (
+        "tpuprof_capture_targets",
+        "PATTERNS",
+        "Which targets may be profiled from the page: patterns of host:port separated by commas, such as localhost:*,*.internal:8466 "
+        "(all, if neither this nor TPUPROF_CAPTURE_TARGETS is given).",
+    ),
+    ("master_tpu_unsecure_channel", "ADDR", "The address that the page's capture dialog begins with: host:port, or several."),
+)
 
 
 class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
     """Loads the plugin as `profile`, or as `tpuprof` where another installed distribution has that name already."""
+
+    def define_flags(self, parser: argparse.ArgumentParser) -> None:
+        """TensorBoard's flags for capturing."""
+        group = parser.add_argument_group("profile capture (tb_tpuprof)")
+        for name, metavar, text in _FLAGS:
+            # Another profile plugin may have defined the flag: whoever comes first does, and everybody reads it.
+            with contextlib.suppress(argparse.ArgumentError):
+                group.add_argument(f"--{name}", metavar=metavar, type=str, default="", help=text)
 
     def load(self, context: Any) -> Any:
         """The plugin, for TensorBoard's context of flags and logdir."""

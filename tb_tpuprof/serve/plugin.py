@@ -12,6 +12,7 @@ from tensorboard.plugins import base_plugin
 from tb_tpuprof.ingest.runs import has_runs
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
+from tb_tpuprof.serve.rules import CaptureRules
 
 _RECHECK_SECONDS = 10.0
 _FIRST_ANSWER_SECONDS = 0.2
@@ -28,11 +29,12 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def __init__(self, context: Any) -> None:
         flags = getattr(context, "flags", None)
         self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
+        self._rules = CaptureRules.of(flags)
         self._watch = RunWatch(self.logdirs)
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """WSGI applications by route."""
-        return Routes(self.logdirs, self.plugin_name).apps()
+        return Routes(self.logdirs, self.plugin_name, self._rules).apps()
 
     def is_active(self) -> bool:
         """Whether the logdir has profile runs, as far as is known; the search itself goes on in the background."""

@@ -31,25 +31,29 @@ class Body:
     tag: str = ""
     filename: str = ""
     max_age: int = 0
+    status: int = 200
 
 
 Handler = Callable[[Request], Body]
 
 
-def wsgi(handler: Handler) -> Callable[..., object]:
-    """A WSGI application from a function of the request; every failure becomes an error object."""
+def wsgi(get: Handler | None, post: Handler | None = None) -> Callable[..., object]:
+    """A WSGI application from functions of the request, by its method; every failure becomes an error object."""
 
     def app(environ: dict[str, object], start_response: Callable[..., object]) -> object:
         request = Request(environ)
-        return respond(request, handler)(environ, start_response)  # type: ignore[arg-type]
+        return respond(request, get, post)(environ, start_response)  # type: ignore[arg-type]
 
     return app
 
 
-def respond(request: Request, handler: Handler) -> Response:
+def respond(request: Request, get: Handler | None, post: Handler | None = None) -> Response:
     """The response to one request."""
-    if request.method not in ("GET", "HEAD"):
-        return _secured(Response(_error("bad_method", "Only GET is answered here.", ""), 405, {"Allow": "GET, HEAD"}, "application/json"))
+    handler = post if request.method == "POST" else get if request.method in ("GET", "HEAD") else None
+    if handler is None:
+        allowed = [name for name, given in (("GET", get), ("HEAD", get), ("POST", post)) if given]
+        text = _error("bad_method", f"Only {' and '.join(name for name in allowed if name != 'HEAD')} is answered here.", "")
+        return _secured(Response(text, 405, {"Allow": ", ".join(allowed)}, "application/json"))
     try:
         return _success(request, handler(request))
     except ProfilerError as error:
@@ -71,7 +75,7 @@ def fingerprint(*parts: str) -> str:
 def _success(request: Request, body: Body) -> Response:
     tag = body.tag or hashlib.sha256(body.content).hexdigest()[:32]
     content = body.content
-    response = Response(mimetype=body.content_type)
+    response = Response(status=body.status, mimetype=body.content_type)
     if "gzip" in request.headers.get("Accept-Encoding", "") and len(content) >= _MIN_GZIP_BYTES:
         content = gzip.compress(content, _GZIP_LEVEL, mtime=0)
         response.headers["Content-Encoding"] = "gzip"
@@ -80,8 +84,9 @@ def _success(request: Request, body: Body) -> Response:
     response.headers["Cache-Control"] = f"private, max-age={body.max_age}" if body.max_age else "private, no-cache"
     if body.filename:
         response.headers.set("Content-Disposition", "attachment", filename=body.filename)
-    response.set_etag(tag)
-    response.make_conditional(request)
+    if request.method != "POST":
+        response.set_etag(tag)
+        response.make_conditional(request)
     response.headers.setdefault("Content-Type", body.content_type)  # TensorBoard warns of a 304 without one
     return _secured(response)
 

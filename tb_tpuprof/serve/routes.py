@@ -13,8 +13,10 @@ from tb_tpuprof import __version__, encode
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
 from tb_tpuprof.ingest.runs import RunInfo
+from tb_tpuprof.serve.capture_routes import CaptureRoutes
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
+from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Payload, Tool
@@ -28,8 +30,9 @@ _YEAR_SECONDS = 31_536_000
 class Routes:
     """Routes over the runs of some logdirs."""
 
-    def __init__(self, logdirs: Logdirs, plugin_name: str) -> None:
+    def __init__(self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None) -> None:
         self.logdirs = logdirs
+        self.capture = CaptureRoutes(logdirs, rules or CaptureRules())
         self.plugin_name = plugin_name
         self.sessions = SessionStore()
 
@@ -39,7 +42,7 @@ class Routes:
         apps |= {f"/data/{tool.name}": wsgi(self._data_of(tool)) for tool in TOOLS}
         apps["/data/*"] = wsgi(self.unknown_tool)
         apps |= {f"/{name}": wsgi(static(name)) for name in ("index.js", "index.html", "style.css")}
-        return apps | {"/assets/*": wsgi(asset)}
+        return apps | {"/assets/*": wsgi(asset)} | self.capture.apps()
 
     def runs(self, _request: Request) -> Body:
         """All runs below the logdirs."""

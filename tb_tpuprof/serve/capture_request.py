@@ -1,0 +1,91 @@
+"""The JSON object that asks for a capture or a monitor → what is to be done, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tb_tpuprof.capture.options import CaptureOptions, capture_options
+from tb_tpuprof.capture.targets import MAX_TARGETS, Target, check_allowed, parse_targets
+from tb_tpuprof.capture.tpu_names import TpuPlace, resolve_tpus
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.ingest.writing import check_run_name
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.rules import CaptureRules
+
+_TEXTS = {"targets": MAX_TARGETS * 280, "tpu": 8192, "tpu_zone": 100, "gcp_project": 200, "logdir": 500, "workers_list": MAX_TARGETS * 280}
+
+
+@dataclass(frozen=True)
+class CaptureRequest:
+    """What is asked for. `targets` is empty where names of TPUs are given, which are looked up later: that takes its time."""
+
+    targets: tuple[Target, ...]
+    tpu: str
+    place: TpuPlace
+    logdir: str  # its name, as --logdir_spec gives it
+    logdir_path: str
+    run_name: str
+    options: CaptureOptions
+    workers: tuple[str, ...]
+    rules: CaptureRules
+
+    @property
+    def title(self) -> str:
+        """Whom it profiles, for people."""
+        return self.tpu or ", ".join(str(target) for target in self.targets[:4]) + (" …" if len(self.targets) > 4 else "")
+
+    def addresses(self) -> tuple[Target, ...]:
+        """The targets, TPUs looked up. Raises what the lookup raises, and Forbidden for an address that is not allowed."""
+        if not self.tpu:
+            return self.targets
+        found = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
+        check_allowed(found, self.rules.allowed_targets)
+        return found
+
+
+def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdirs) -> CaptureRequest:
+    """From a request's body. Raises BadParameter, which names the field, and Forbidden for targets that are not allowed."""
+    for name in body:
+        if name not in _TEXTS and name != "options":
+            raise BadParameter(name, body[name], f"none; the fields are {', '.join((*_TEXTS, 'options'))}")
+    texts = {name: _text(name, body.get(name, ""), limit) for name, limit in _TEXTS.items()}
+    options = body.get("options", {})
+    if not isinstance(options, dict):
+        raise BadParameter("options", type(options).__name__, "an object")
+    run_name = _text("run_name", options.get("run_name", ""), 200)
+    check_run_name(run_name)
+    if texts["tpu"] and texts["targets"]:
+        raise BadParameter("tpu", texts["tpu"], "names of TPUs or targets, not both")
+    targets = () if texts["tpu"] else parse_targets(texts["targets"])
+    workers = tuple(part.strip() for part in texts["workers_list"].split(",") if part.strip())
+    check_allowed(targets, rules.allowed_targets)
+    check_allowed(parse_targets(texts["workers_list"]) if workers and rules.allowed_targets else (), rules.allowed_targets)
+    return CaptureRequest(
+        targets,
+        texts["tpu"],
+        TpuPlace(texts["tpu_zone"], texts["gcp_project"]),
+        texts["logdir"],
+        _path(texts["logdir"], logdirs),
+        run_name,
+        capture_options({name: value for name, value in options.items() if name != "run_name"}),
+        workers,
+        rules,
+    )
+
+
+def _text(name: str, value: object, limit: int) -> str:
+    if not isinstance(value, str) or len(value) > limit or any(not c.isprintable() for c in value):
+        raise BadParameter(name, value, f"text of at most {limit} characters on one line")
+    return value.strip()
+
+
+def _path(name: str, logdirs: Logdirs) -> str:
+    for known, path in logdirs.paths:
+        if known == name:
+            return path
+    if not name and logdirs.paths:
+        return logdirs.paths[0][1]
+    names = ", ".join(repr(known) for known, _ in logdirs.paths)
+    raise BadParameter("logdir", name, f"one of {names}" if names else "none: TensorBoard was started without a logdir")

@@ -1,0 +1,101 @@
+"""The routes that reach out to running jobs: capture and monitor. What changes something is a POST that the guard has let in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from werkzeug.wrappers import Request
+
+from tb_tpuprof.capture.options import OPTIONS, Option
+from tb_tpuprof.encode.json import dumps
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.serve.capture_request import capture_request
+from tb_tpuprof.serve.captures import Captures
+from tb_tpuprof.serve.guard import Guard
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.respond import Body, wsgi
+from tb_tpuprof.serve.rules import CaptureRules
+
+_RUN_NAME: dict[str, object] = {
+    "name": "run_name", "title": "Run name", "kind": "text", "unit": "", "default": "", "min": None, "max": None, "choices": [],
+    "help": "The new run's name; empty for the present time.",
+}  # fmt: skip
+_MAX_SAMPLE_NUMBER = 2**53
+
+
+class CaptureRoutes:
+    """Routes over the logdirs' folders, within the owner's rules."""
+
+    def __init__(self, logdirs: Logdirs, rules: CaptureRules) -> None:
+        self.logdirs = logdirs
+        self.rules = rules
+        self.guard = Guard()
+        self.captures = Captures()
+
+    def apps(self) -> dict[str, Callable[..., object]]:
+        """WSGI applications by route."""
+        return {
+            "/capture": wsgi(self.describe, self.start),
+            "/capture/status": wsgi(self.status),
+            "/capture/cancel": wsgi(None, self.cancel),
+        }
+
+    def describe(self, _request: Request) -> Body:
+        """What the dialog needs: the token, the options with their limits, and where runs may be saved."""
+        return _json(
+            {
+                "enabled": not self.rules.reason,
+                "reason": self.rules.reason,
+                "token": self.guard.token,
+                "allowed_targets": list(self.rules.allowed_targets),
+                "default_targets": self.rules.default_targets,
+                "logdirs": [{"name": name, "path": path} for name, path in self.logdirs.paths],
+                "options": [*(option_object(option) for option in OPTIONS), _RUN_NAME],
+            }
+        )
+
+    def start(self, request: Request) -> Body:
+        """Begin a capture."""
+        body = self._allowed(request)
+        return _json({"capture": self.captures.start(capture_request(body, self.rules, self.logdirs)).id}, 202)
+
+    def status(self, request: Request) -> Body:
+        """How far a capture is."""
+        return _json(self.captures.get(request.args.get("capture", "")).status())
+
+    def cancel(self, request: Request) -> Body:
+        """Call a capture off."""
+        self.captures.get(_id(self._allowed(request), "capture")).cancel.set()
+        return _json({}, 202)
+
+    def _allowed(self, request: Request) -> dict[str, Any]:
+        body = self.guard.body(request)
+        self.rules.check_on()
+        return body
+
+
+def option_object(option: Option) -> dict[str, object]:
+    """One option as the dialog shows it."""
+    return {
+        "name": option.name,
+        "title": option.title,
+        "kind": "choice" if option.choices else "int",
+        "unit": option.unit,
+        "default": option.default,
+        "min": option.minimum,
+        "max": option.maximum,
+        "choices": [{"value": value, "title": title, "cost": cost} for value, title, cost in option.choices],
+        "help": option.help,
+    }
+
+
+def _id(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name, "")
+    if not isinstance(value, str) or set(body) != {name}:
+        raise BadParameter(name, value, "the id that the start answered, and nothing beside it")
+    return value
+
+
+def _json(value: object, status: int = 200) -> Body:
+    return Body(dumps(value), "application/json", status=status)

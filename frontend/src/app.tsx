@@ -6,11 +6,15 @@ import { Page } from './app/page';
 import { SideBar } from './app/side_bar';
 import { useTitle } from './app/title';
 import './app/style.css';
+import { CaptureDialogSlot } from './app/capture/button';
+import { MonitorSlot } from './app/monitor/slot';
+import { NoRuns } from './app/no_runs';
 import { defaultRun, loadRuns, runs, runsError, toolNames, useTools } from './state/catalog';
+import { MONITOR } from './state/capture';
 import { isTyping } from './state/keys';
 import { choose, run, tool } from './state/selection';
 import type { ToolProps } from './tools/tool';
-import { Failed, Loading, Message } from './widgets/states';
+import { Failed, Loading } from './widgets/states';
 
 export interface ToolView {
   load: () => Promise<ComponentType<ToolProps>>;
@@ -68,27 +72,6 @@ function useFreshRuns(): void {
   }, []);
 }
 
-function NoRuns(): VNode {
-  return (
-    <main class="page">
-      <Message title="No profile in this log directory yet.">
-        <p>
-          A profile is a file <code>plugins/profile/&lt;time&gt;/&lt;host&gt;.xplane.pb</code> somewhere below the directory that TensorBoard was started on. Capture one, then look again:
-        </p>
-        <pre>{`# TensorFlow, Keras
-model.fit(…, callbacks=[tf.keras.callbacks.TensorBoard(logdir, profile_batch=(10, 20))])
-
-# JAX
-with jax.profiler.trace(logdir):
-    step(…).block_until_ready()`}</pre>
-        <button type="button" class="button" onClick={() => void loadRuns(true)}>
-          Look again
-        </button>
-      </Message>
-    </main>
-  );
-}
-
 function useSide(): [boolean, () => void] {
   const [isOpen, setOpen] = useState(() => window.localStorage.getItem(SIDE_KEY) !== 'closed');
   const toggle = (): void => {
@@ -112,6 +95,7 @@ export function App(): VNode {
     '/': () => document.querySelector<HTMLInputElement>('main [data-key="search"]')?.focus(),
   });
   const page = (): VNode => {
+    if (tool.value === MONITOR) return <MonitorSlot onHelp={() => setHelp(true)} />;
     if (!answer && error) {
       return (
         <main class="page">
@@ -132,6 +116,7 @@ export function App(): VNode {
     <div class="shell">
       <SideBar isOpen={isSideOpen} onToggle={toggleSide} />
       {page()}
+      <CaptureDialogSlot />
       {isHelpOpen && <Help onClose={() => setHelp(false)} />}
     </div>
   );

@@ -6,6 +6,7 @@ import './base/tokens.css';
 import './base/page.css';
 import { followTheme } from './base/theme';
 import { loadRuns } from './state/catalog';
+import { findRunning } from './state/running';
 import { followUrl } from './state/selection';
 import { serveTooltips } from './widgets/tooltip';
 
@@ -35,6 +36,7 @@ export async function render(): Promise<void> {
   followTheme();
   followUrl(pluginName());
   void loadRuns();
+  void findRunning();
   await loadStyles();
   const root = document.createElement('div');
   root.id = 'app';

@@ -11,6 +11,8 @@ export class ApiError extends Error {
     message: string,
     readonly remedy: string,
     readonly status: number,
+    /** The field of a form that is wrong; empty: none that is known. */
+    readonly parameter = '',
   ) {
     super(message);
     this.name = 'ApiError';
@@ -51,17 +53,17 @@ async function failure(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '');
   try {
     const { error } = JSON.parse(text) as Partial<ErrorAnswer>;
-    if (error) return new ApiError(error.kind, error.message, error.remedy, response.status);
+    if (error) return new ApiError(error.kind, error.message, error.remedy, response.status, error.parameter);
   } catch {
     // Not ours: a proxy or TensorBoard itself answered.
   }
   return new ApiError('http', `The server answered ${response.status} ${response.statusText}`.trim(), 'Reload; the log of TensorBoard may say more.', response.status);
 }
 
-async function request(url: string, signal?: AbortSignal): Promise<Response> {
+async function request(url: string, signal?: AbortSignal, post: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(url, signal ? { signal } : {});
+    response = await fetch(url, signal ? { ...post, signal } : post);
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError('network', 'The server does not answer.', 'Is TensorBoard still running? Start it again, then retry.', 0);
@@ -115,9 +117,20 @@ async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   return (await shared) as T;
 }
 
-/** Always asked anew: runs come and go. */
-export async function fetchRuns(signal?: AbortSignal): Promise<RunsAnswer> {
-  return (await read(await request(apiUrl('runs'), signal))) as RunsAnswer;
+/** Asked anew each time: what changes by itself. */
+export async function fetchFresh<T>(path: string, query: Record<string, string> = {}): Promise<T> {
+  return (await read(await request(apiUrl(path, query)))) as T;
+}
+
+/** Makes the server do something. The token proves that our own page asks, and no other that the browser has open. */
+export async function post<T>(path: string, token: string, body: object): Promise<T> {
+  const headers = { 'Content-Type': 'application/json', 'X-Tpuprof-Token': token };
+  return (await read(await request(apiUrl(path), undefined, { method: 'POST', headers, body: JSON.stringify(body) }))) as T;
+}
+
+/** Runs come and go. */
+export function fetchRuns(): Promise<RunsAnswer> {
+  return fetchFresh<RunsAnswer>('runs');
 }
 
 export function toolsUrl(run: string): string {

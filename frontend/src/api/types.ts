@@ -132,5 +132,6 @@ export interface Payload {
 }
 
 export interface ErrorAnswer {
-  error: { kind: string; message: string; remedy: string };
+  /** `parameter`: the field that is wrong, where it is one. */
+  error: { kind: string; message: string; remedy: string; parameter?: string };
 }

@@ -46,12 +46,19 @@ function CopyLink(): VNode {
   );
 }
 
-export function Header({ info, onHelp }: { info: ToolInfo; onHelp: () => void }): VNode {
+export interface HeaderProps {
+  info: Pick<ToolInfo, 'title' | 'summary'>;
+  /** False: the page's tables export themselves. */
+  hasExport?: boolean;
+  onHelp: () => void;
+}
+
+export function Header({ info, hasExport = true, onHelp }: HeaderProps): VNode {
   return (
     <header class="page-header">
       <h1>{info.title}</h1>
       <p>{info.summary}</p>
-      <Menu label="Export" title="Export" items={exportItems()} />
+      {hasExport && <Menu label="Export" title="Export" items={exportItems()} />}
       <CopyLink />
       <button type="button" class="button" aria-label="Keys" data-tip="Keys  ?" onClick={onHelp}>
         ?

@@ -1,16 +1,15 @@
 /** The chosen tool of the chosen run; or, where the link leads to what is not there, what is. */
-import type { ComponentType, VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import type { VNode } from 'preact';
 import type { RunsAnswer, ToolInfo, ToolsAnswer } from '../api/types';
 import { dateText } from '../base/units';
 import { loadRuns, useTools } from '../state/catalog';
 import { asApiError } from '../state/payload';
 import { choose, hosts, openTool, run, setToolParams, tool, toolParams } from '../state/selection';
-import type { ToolProps } from '../tools/tool';
 import type { ToolView } from '../app';
 import { Failed, Loading, Message } from '../widgets/states';
 import { RichText } from '../widgets/rich_text';
 import { Header } from './header';
+import { useLazy } from './lazy';
 
 const LISTED_RUNS = 12;
 
@@ -90,24 +89,8 @@ function Unavailable({ info }: { info: ToolInfo }): VNode {
   );
 }
 
-function useView(view: ToolView): { Component: ComponentType<ToolProps> | null; error: unknown; retry: () => void } {
-  const [state, setState] = useState<{ view: ToolView | null; Component: ComponentType<ToolProps> | null; error: unknown }>({ view: null, Component: null, error: null });
-  const [attempt, setAttempt] = useState(0);
-  useEffect(() => {
-    let isGone = false;
-    view.load().then(
-      (Component) => !isGone && setState({ view, Component, error: null }),
-      (error: unknown) => !isGone && setState({ view, Component: null, error }),
-    );
-    return () => {
-      isGone = true;
-    };
-  }, [view, attempt]);
-  return { ...(state.view === view ? state : { Component: null, error: null }), retry: () => setAttempt(attempt + 1) };
-}
-
 function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
-  const { Component, error, retry } = useView(view);
+  const { part: Component, error, retry } = useLazy(view.load);
   if (error) return <Failed what={info.title} kind="page" message="This page could not be loaded." remedy={`Reload TensorBoard. (${asApiError(error).message})`} onRetry={retry} />;
   if (!Component) return <Loading what={`Opening ${info.title}`} />;
   const chosen = info.hosts === 'one' ? hosts.value.slice(0, 1) : [...hosts.value];

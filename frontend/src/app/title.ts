@@ -2,6 +2,7 @@
 import { useEffect } from 'preact/hooks';
 import { hostWindow, isEmbedded } from '../base/frame';
 import { runs } from '../state/catalog';
+import { MONITOR } from '../state/capture';
 import { isTabShown, run, tool } from '../state/selection';
 import { useTools } from '../state/catalog';
 
@@ -11,8 +12,9 @@ export function titleOf(toolTitle: string, runName: string, site: string): strin
 
 export function useTitle(): void {
   const tools = useTools(run.value).data?.tools;
-  const toolTitle = tools?.find((info) => info.name === tool.value)?.title ?? '';
-  const runName = run.value;
+  const isMonitor = tool.value === MONITOR;
+  const toolTitle = isMonitor ? 'Monitor' : (tools?.find((info) => info.name === tool.value)?.title ?? '');
+  const runName = isMonitor ? '' : run.value;
   const isShown = isTabShown.value;
   useEffect(() => {
     const page = hostWindow().document;

@@ -1,6 +1,8 @@
 /** The tools of the run by group; those without data are grey and say why. */
 import type { VNode } from 'preact';
 import type { ToolInfo } from '../api/types';
+import { MONITOR } from '../state/capture';
+import { isMonitoring } from '../state/monitor';
 import { linkTo, openTool, tool } from '../state/selection';
 
 /** Consecutive tools of one group, in the server's order. */
@@ -14,18 +16,21 @@ export function groupTools(tools: readonly ToolInfo[]): { group: string; tools: 
   return groups;
 }
 
-function ToolLink({ info }: { info: ToolInfo }): VNode {
-  const isOn = info.name === tool.value;
-  const open = (event: MouseEvent): void => {
-    // With a modifier the browser opens the link in another tab.
+/** Opens a page within this window, unless a modifier asks for another tab. */
+function opener(name: string, isOn: boolean): (event: MouseEvent) => void {
+  return (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
-    if (!isOn) openTool(info.name);
+    if (!isOn) openTool(name);
   };
+}
+
+function ToolLink({ info }: { info: ToolInfo }): VNode {
+  const isOn = info.name === tool.value;
   const tip = info.available ? info.summary : [info.reason, info.remedy].filter(Boolean).join('\n');
   return (
     <li>
-      <a href={linkTo({ tool: info.name, params: {} })} target="_top" class={info.available ? '' : 'off'} aria-current={isOn ? 'page' : undefined} data-tip={tip} onClick={open}>
+      <a href={linkTo({ tool: info.name, params: {} })} target="_top" class={info.available ? '' : 'off'} aria-current={isOn ? 'page' : undefined} data-tip={tip} onClick={opener(info.name, isOn)}>
         {info.title}
         {!info.available && <span class="hidden-text"> (no data: {info.reason})</span>}
       </a>
@@ -46,6 +51,32 @@ export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
           </ul>
         </div>
       ))}
+    </nav>
+  );
+}
+
+/** The one page that is of no run: a job as it runs. */
+export function MonitorLink(): VNode {
+  const isOn = tool.value === MONITOR;
+  return (
+    <nav aria-label="Live">
+      <div>
+        <h2>Live</h2>
+        <ul>
+          <li>
+            <a
+              href={linkTo({ tool: MONITOR, params: {} })}
+              target="_top"
+              aria-current={isOn ? 'page' : undefined}
+              data-tip="Step time, idle and input share of a job while it runs"
+              onClick={opener(MONITOR, isOn)}
+            >
+              Monitor a running job
+              {isMonitoring.value && <small class="live"> on</small>}
+            </a>
+          </li>
+        </ul>
+      </div>
     </nav>
   );
 }

@@ -1,20 +1,73 @@
-/** A modal dialog: the browser's own, so focus stays in it and Escape closes it. */
+/** A modal dialog: the browser's own, so that what is behind it is out of reach and Escape closes it; the focus goes round within it. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import './popup.css';
 
-export function Dialog({ title, children, onClose }: { title: string; children: ComponentChildren; onClose: () => void }): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+export interface DialogProps {
+  title: string;
+  children: ComponentChildren;
+  /** Called on Escape, on the button and on a click beside the dialog. */
+  onClose: () => void;
+  /** What the button says; default: Close. */
+  closeLabel?: string;
+  wide?: boolean;
+}
+
+const FOCUSABLE = 'a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex="0"]';
+
+/** In an iframe Tab would leave for TensorBoard's header, which the dialog does not cover. */
+function keepFocus(event: KeyboardEvent, box: HTMLElement | null): void {
+  if (event.key !== 'Tab' || !box) return;
+  const stops = [...box.querySelectorAll<HTMLElement>(FOCUSABLE)].filter((element) => element.checkVisibility?.() ?? true);
+  const [from, to] = event.shiftKey ? [stops[0], stops.at(-1)] : [stops.at(-1), stops[0]];
+  const isAtRadio = document.activeElement instanceof HTMLInputElement && document.activeElement.type === 'radio' && from instanceof HTMLInputElement && from.name === document.activeElement.name;
+  if (document.activeElement !== from && document.activeElement !== box && !isAtRadio) return;
+  event.preventDefault();
+  to?.focus();
+}
+
+function isBeside(event: MouseEvent, box: HTMLElement): boolean {
+  const { left, right, top, bottom } = box.getBoundingClientRect();
+  return event.clientX < left || event.clientX > right || event.clientY < top || event.clientY > bottom;
+}
+
+export function Dialog({ title, children, onClose, closeLabel = 'Close', wide = false }: DialogProps): VNode {
+  const box = useRef<HTMLDialogElement>(null);
+  const pressedBeside = useRef(false);
+  const isGone = useRef(false);
+  const id = useId();
+  // Before the paint, and closed before it is taken away: then the browser gives the focus back to where it was.
+  useLayoutEffect(() => {
+    const shown = box.current;
+    shown?.showModal();
+    return () => {
+      isGone.current = true;
+      shown?.close();
+    };
+  }, []);
+  const onPress = (event: MouseEvent): void => {
+    const shown = box.current;
+    pressedBeside.current = shown !== null && event.target === shown && isBeside(event, shown);
+  };
+  // A press within that ends outside is somebody who selects text.
   const onClick = (event: MouseEvent): void => {
-    if (event.target === dialog.current) onClose();
+    const shown = box.current;
+    if (pressedBeside.current && shown && event.target === shown && isBeside(event, shown)) onClose();
   };
   return (
-    <dialog ref={dialog} aria-label={title} onClose={onClose} onClick={onClick}>
+    <dialog
+      ref={box}
+      class={wide ? 'wide' : undefined}
+      aria-labelledby={id}
+      onClose={() => !isGone.current && onClose()}
+      onKeyDown={(event) => keepFocus(event, box.current)}
+      onPointerDown={onPress}
+      onClick={onClick}
+    >
       <header>
-        <h2>{title}</h2>
-        <button type="button" class="button" onClick={onClose}>
-          Close
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="button" data-tip={`${closeLabel}  Esc`} onClick={onClose}>
+          {closeLabel}
         </button>
       </header>
       {children}

@@ -1,0 +1,118 @@
+/** Capturing and monitoring a running job: the answers of the server, as docs/http_api.md describes them, and the questions. */
+import { fetchFresh, post } from './client';
+
+export interface CaptureChoice {
+  value: number | string;
+  title: string;
+  /** What it costs the job that is profiled. */
+  cost: string;
+}
+
+export interface CaptureOption {
+  name: string;
+  title: string;
+  kind: 'int' | 'float' | 'text' | 'choice';
+  unit: string;
+  default: number | string;
+  min: number | null;
+  max: number | null;
+  choices: CaptureChoice[];
+  help: string;
+}
+
+export interface CaptureInfo {
+  /** False: the owner of the server switched capture off; `reason` says so. */
+  enabled: boolean;
+  reason: string;
+  token: string;
+  /** Patterns of targets that the owner allows; empty: all. */
+  allowed_targets: string[];
+  default_targets: string;
+  logdirs: { name: string; path: string }[];
+  options: CaptureOption[];
+  monitor_options: CaptureOption[];
+  /** What runs now. */
+  running: string | null;
+  monitoring: string | null;
+}
+
+export interface TargetsRequest {
+  targets?: string;
+  tpu?: string;
+  tpu_zone?: string;
+  gcp_project?: string;
+  workers_list?: string;
+}
+
+export interface CaptureRequest extends TargetsRequest {
+  logdir?: string;
+  options: Record<string, number | string>;
+}
+
+export interface MonitorRequest extends TargetsRequest {
+  interval_ms: number;
+  options?: Record<string, number | string>;
+}
+
+export type TargetState = 'waiting' | 'connecting' | 'profiling' | 'receiving' | 'retrying' | 'saved' | 'failed' | 'cancelled';
+
+export interface TargetStatus {
+  target: string;
+  host: string;
+  state: TargetState;
+  attempt: number;
+  n_attempts: number;
+  profiling_ms: number;
+  remaining_ms: number | null;
+  received_bytes: number;
+  size_bytes: number | null;
+  message: string;
+  remedy: string;
+}
+
+export interface CaptureStatus {
+  capture: string;
+  state: 'running' | 'done' | 'failed' | 'cancelled';
+  /** As the list of runs names it, once it is known. */
+  run: string;
+  elapsed_ms: number;
+  message: string;
+  remedy: string;
+  targets: TargetStatus[];
+}
+
+export interface MonitorSample {
+  n: number;
+  time_unix_ms: number;
+  target: string;
+  device_type: string;
+  n_cores: number | null;
+  matrix_unit_fraction: number | null;
+  device_idle_fraction: number | null;
+  step_time_avg_ps: number | null;
+  step_time_min_ps: number | null;
+  step_time_max_ps: number | null;
+  n_steps: number | null;
+  input_fraction_avg: number | null;
+  input_fraction_min: number | null;
+  input_fraction_max: number | null;
+  error: string;
+}
+
+export interface MonitorAnswer {
+  monitor: string;
+  state: 'running' | 'stopped' | 'failed';
+  message: string;
+  remedy: string;
+  /** Where the numbers come from: the server's own counters, or short profiles that are analysed here. */
+  source: 'monitor_rpc' | 'profile';
+  samples: MonitorSample[];
+}
+
+export const fetchCaptureInfo = (): Promise<CaptureInfo> => fetchFresh('capture');
+export const fetchCaptureStatus = (capture: string): Promise<CaptureStatus> => fetchFresh('capture/status', { capture });
+export const fetchMonitor = (monitor: string, since: number): Promise<MonitorAnswer> => fetchFresh('monitor', { monitor, since: String(since) });
+export const postCapture = (token: string, body: CaptureRequest): Promise<{ capture: string }> => post('capture', token, body);
+export const postCancel = (token: string, capture: string): Promise<object> => post('capture/cancel', token, { capture });
+export const postMonitor = (token: string, body: MonitorRequest): Promise<{ monitor: string }> => post('monitor', token, body);
+export const postStop = (token: string, monitor: string): Promise<object> => post('monitor/stop', token, { monitor });

@@ -1,0 +1,144 @@
+/** The form of a capture: targets, duration, level of detail, and the rest that few need. Enter starts. */
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { CaptureInfo, CaptureOption } from '../../api/capture';
+import type { ApiError } from '../../api/client';
+import { capture, captureInfo, followCapture, isStarting, startCapture, startError } from '../../state/capture';
+import { Choices } from '../../widgets/form';
+import { RichText } from '../../widgets/rich_text';
+import { recall, RECENT_KEY, remember } from './memory';
+import { captureRequest, changedOptions, checkForm, restoreForm, splitTargets, withRecent, type CaptureForm, type FieldErrors } from './model';
+import { OptionField } from './option_fields';
+import { TargetFields } from './target_fields';
+
+const FORM_KEY = 'tpuprof.capture';
+const DURATION = 'duration_ms';
+
+/** Kept while the page lives, so that a closed dialog opens as it was left. */
+let kept: CaptureForm | null = null;
+
+/** The form's next contents: "Try the failed ones again". */
+export function refill(change: Partial<CaptureForm>): void {
+  if (kept) kept = { ...kept, ...change };
+}
+
+/** Starts what the form says, as it was checked when it was last started. */
+export function startAgain(info: CaptureInfo): void {
+  if (kept) void startCapture(captureRequest(kept, info));
+}
+
+function recentTargets(): string[] {
+  return withRecent(recall(RECENT_KEY), '');
+}
+
+function memorize(form: CaptureForm, info: CaptureInfo): void {
+  remember(FORM_KEY, { ...form, options: changedOptions(form.options, info.options) });
+  if (form.mode === 'address') remember(RECENT_KEY, withRecent(recall(RECENT_KEY), form.targets));
+}
+
+function serverErrors(error: ApiError | null, info: CaptureInfo): FieldErrors {
+  const fields = ['targets', 'tpu', 'tpu_zone', 'gcp_project', 'workers_list', 'logdir', ...info.options.map(({ name }) => name)];
+  return error && fields.includes(error.parameter) ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') } : {};
+}
+
+function Refused({ error, info }: { error: ApiError; info: CaptureInfo }): VNode {
+  const other = error.status === 409 ? info.running : null;
+  return (
+    <div class="message failed" role="alert">
+      <p>
+        <b>
+          <RichText text={error.message} />
+        </b>{' '}
+        <RichText text={error.remedy} />
+      </p>
+      {other && (
+        <button type="button" class="button small" onClick={() => void followCapture(other)}>
+          Show the capture that runs
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface PartProps {
+  form: CaptureForm;
+  errors: FieldErrors;
+  info: CaptureInfo;
+  onOption: (name: string, text: string) => void;
+  onChange: (change: Partial<CaptureForm>) => void;
+}
+
+/** Open where something in it is wrong, or is not as it is by default. */
+function More({ form, errors, info, rest, onOption, onChange }: PartProps & { rest: readonly CaptureOption[] }): VNode | null {
+  const isWrong = rest.some(({ name }) => errors[name]) || Boolean(errors['logdir']);
+  const isChanged = Object.keys(changedOptions(form.options, rest)).length > 0;
+  const [isOpen, setOpen] = useState(isChanged);
+  if (!rest.length && info.logdirs.length < 2) return null;
+  const logdirs = info.logdirs.map(({ name, path }) => ({ value: name, title: name || path }));
+  return (
+    <details class="more" open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{rest.map(({ title }) => title).join(', ')}</summary>
+      <div class="more-fields">
+        {rest.map((option) => (
+          <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+        ))}
+        {info.logdirs.length > 1 && <Choices label="Save in" name="logdir" value={form.logdir} choices={logdirs} error={errors['logdir']} onValue={(logdir) => onChange({ logdir })} />}
+      </div>
+    </details>
+  );
+}
+
+function useForm(info: CaptureInfo): [CaptureForm, (change: Partial<CaptureForm>) => void] {
+  const [form, setForm] = useState<CaptureForm>(() => kept ?? restoreForm(recall(FORM_KEY), info));
+  kept = form;
+  return [form, (change) => setForm((old) => ({ ...old, ...change }))];
+}
+
+export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
+  const [form, change] = useForm(info);
+  const [ownErrors, setErrors] = useState<FieldErrors>({});
+  const box = useRef<HTMLFormElement>(null);
+  const refused = startError.value;
+  const errors = { ...serverErrors(refused, info), ...ownErrors };
+  const wrong = Object.keys(errors).join();
+  // To the first field that is wrong, as the reader starts, not as they type.
+  useEffect(() => box.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [wrong]);
+  useEffect(() => box.current?.querySelector<HTMLElement>('[name=targets], [name=tpu]')?.focus(), []);
+  const edit = (part: Partial<CaptureForm>, names: readonly string[]): void => {
+    change(part);
+    startError.value = null;
+    setErrors((old) => Object.fromEntries(Object.entries(old).filter(([name]) => !names.includes(name))));
+  };
+  const start = (event: Event): void => {
+    event.preventDefault();
+    const found = checkForm(form, info);
+    setErrors(found);
+    if (Object.keys(found).length) return;
+    memorize(form, info);
+    void startCapture(captureRequest(form, info));
+  };
+  const onOption = (name: string, text: string): void => edit({ options: { ...form.options, [name]: text } }, [name]);
+  const onChange = (part: Partial<CaptureForm>): void => edit(part, Object.keys(part));
+  const part = { form, errors, info, onOption, onChange };
+  const duration = info.options.find(({ name }) => name === DURATION);
+  const levels = info.options.filter(({ kind }) => kind === 'choice');
+  const rest = info.options.filter((option) => option !== duration && option.kind !== 'choice');
+  const n = form.mode === 'address' ? splitTargets(form.targets).length : 0;
+  return (
+    <form class="capture-form form-rows" ref={box} noValidate onSubmit={start}>
+      {refused && !Object.keys(serverErrors(refused, info)).length && <Refused error={refused} info={captureInfo.value ?? info} />}
+      <TargetFields form={form} errors={errors} allowed={info.allowed_targets} recent={recentTargets()} several=", which become one run" onChange={onChange} />
+      {duration && <OptionField option={duration} options={form.options} errors={errors} onOption={onOption} />}
+      {levels.map((option) => (
+        <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+      ))}
+      <More {...part} rest={rest} />
+      <footer class="dialog-foot">
+        <button type="submit" class="button main" disabled={isStarting.value}>
+          {isStarting.value ? 'Starting…' : n > 1 ? `Capture ${n} targets` : 'Capture'}
+        </button>
+        {capture.value === null && <span class="muted">The job goes on while it is profiled.</span>}
+      </footer>
+    </form>
+  );
+}

@@ -1,0 +1,164 @@
+/** What is typed into the dialog, checked and made into a request; and what is remembered of it. Pure. */
+import type { CaptureInfo, CaptureOption, CaptureRequest, TargetsRequest } from '../../api/capture';
+
+export type Mode = 'address' | 'tpu';
+
+/** Who is profiled, as typed. */
+export interface TargetForm {
+  mode: Mode;
+  targets: string;
+  tpu: string;
+  tpu_zone: string;
+  gcp_project: string;
+  workers_list: string;
+}
+
+export interface CaptureForm extends TargetForm {
+  logdir: string;
+  /** Options as typed, by name; what is not there is the default. */
+  options: Readonly<Record<string, string>>;
+}
+
+/** Words on what is wrong, by the name of the field. */
+export type FieldErrors = Readonly<Record<string, string>>;
+
+export const NO_TARGETS: TargetForm = { mode: 'address', targets: '', tpu: '', tpu_zone: '', gcp_project: '', workers_list: '' };
+const MANY_RECENT = 6;
+
+/** "grpc://a:1, b:2" as ["a:1", "b:2"]: as the server reads them, without the scheme. */
+export function splitTargets(text: string): string[] {
+  return text
+    .split(/[\s,;]+/)
+    .map((part) => part.replace(/^grpc:\/\//i, '').replace(/\/+$/, ''))
+    .filter(Boolean);
+}
+
+function targetError(target: string): string {
+  const parts = /^(\[[0-9a-f:.%]+\]|[^\s:/[\]]+)(?::(\d+))?$/i.exec(target);
+  if (!parts) return /^[0-9a-f:]+:[0-9a-f:]*$/i.test(target) ? `"${target}": write an IPv6 address in brackets, [::1]:9012.` : `"${target}" is not host:port.`;
+  if (parts[2] === undefined) return `"${target}" needs a port: the one that the profiler server was started on, as in ${target}:9012.`;
+  const port = Number(parts[2]);
+  return port >= 1 && port <= 65535 ? '' : `"${target}": a port is a number from 1 to 65535.`;
+}
+
+function addressErrors(text: string): string {
+  const targets = splitTargets(text);
+  if (!targets.length) return 'Write where the job listens: host:port, several with commas between them.';
+  const wrong = targets.map(targetError).find(Boolean);
+  if (wrong) return wrong;
+  const twice = targets.find((target, i) => targets.indexOf(target) < i);
+  return twice ? `"${twice}" is there twice.` : '';
+}
+
+export function checkTargets(form: TargetForm): FieldErrors {
+  if (form.mode === 'tpu') return form.tpu.trim() ? {} : { tpu: 'Write the name of a Cloud TPU, several with commas between them.' };
+  const error = addressErrors(form.targets);
+  return error ? { targets: error } : {};
+}
+
+/** The value of an option as typed; null: not a number. */
+function numberOf(text: string): number | null {
+  const value = Number(text.trim());
+  return text.trim() === '' || !Number.isFinite(value) ? null : value;
+}
+
+function rangeText({ min, max, unit }: CaptureOption): string {
+  const [least, most] = [min, max].map((end) => end?.toLocaleString('en-US'));
+  const ends = least && most ? `${least} to ${most}` : least ? `${least} or more` : most ? `at most ${most}` : '';
+  return [ends, ends && unit].filter(Boolean).join(' ');
+}
+
+export function optionError(option: CaptureOption, text: string): string {
+  if (option.kind === 'text') return '';
+  if (option.kind === 'choice') return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
+  const value = numberOf(text);
+  const range = rangeText(option);
+  const wanted = `${option.kind === 'int' ? 'A whole number' : 'A number'}${range ? `, ${range}` : ''}.`;
+  if (value === null || (option.kind === 'int' && !Number.isInteger(value))) return wanted;
+  const isOutside = (option.min !== null && value < option.min) || (option.max !== null && value > option.max);
+  return isOutside ? wanted : '';
+}
+
+export function optionText(option: CaptureOption, options: CaptureForm['options']): string {
+  return options[option.name] ?? String(option.default);
+}
+
+export function checkOptions(options: CaptureForm['options'], offered: readonly CaptureOption[]): FieldErrors {
+  const errors: Record<string, string> = {};
+  for (const option of offered) {
+    const error = optionError(option, optionText(option, options));
+    if (error) errors[option.name] = error;
+  }
+  return errors;
+}
+
+export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
+  return { ...checkTargets(form), ...checkOptions(form.options, info.options) };
+}
+
+export function targetsRequest(form: TargetForm): TargetsRequest {
+  if (form.mode === 'address') return { targets: splitTargets(form.targets).join(',') };
+  const fields = { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project, workers_list: form.workers_list };
+  return Object.fromEntries(Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])));
+}
+
+/** The options as the server takes them: all that it offers, so that its defaults and the dialog's cannot differ. */
+export function optionValues(options: CaptureForm['options'], offered: readonly CaptureOption[]): Record<string, number | string> {
+  const values: Record<string, number | string> = {};
+  for (const option of offered) {
+    const text = optionText(option, options);
+    const choice = option.choices.find(({ value }) => String(value) === text);
+    values[option.name] = option.kind === 'text' ? text.trim() : (choice?.value ?? Number(text));
+  }
+  return values;
+}
+
+export function captureRequest(form: CaptureForm, info: CaptureInfo): CaptureRequest {
+  const logdir = info.logdirs.length > 1 ? { logdir: form.logdir } : {};
+  return { ...targetsRequest(form), ...logdir, options: optionValues(form.options, info.options) };
+}
+
+/** Options that differ from their defaults: only these are remembered, so that a better default reaches everybody. */
+export function changedOptions(options: CaptureForm['options'], offered: readonly CaptureOption[]): Record<string, string> {
+  const changed = offered.filter((option) => option.name in options && options[option.name] !== String(option.default));
+  return Object.fromEntries(changed.map((option) => [option.name, options[option.name] as string]));
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** A form from what was remembered; whatever is not as it should be is left out. */
+export function restoreTargets(known: unknown, defaultTargets: string): TargetForm {
+  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+  return {
+    mode: kept['mode'] === 'tpu' ? 'tpu' : 'address',
+    targets: textOf(kept['targets']) || defaultTargets,
+    tpu: textOf(kept['tpu']),
+    tpu_zone: textOf(kept['tpu_zone']),
+    gcp_project: textOf(kept['gcp_project']),
+    workers_list: textOf(kept['workers_list']),
+  };
+}
+
+/** The name of a run is of one run: it is not taken from the last time. */
+const NOT_KEPT = 'run_name';
+
+export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
+  const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
+  const options: Record<string, string> = {};
+  const old = (typeof kept['options'] === 'object' && kept['options'] ? kept['options'] : {}) as Record<string, unknown>;
+  for (const option of info.options) {
+    const text = old[option.name];
+    if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text)) options[option.name] = text;
+  }
+  const logdir = textOf(kept['logdir']);
+  return { ...restoreTargets(kept, info.default_targets), logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''), options };
+}
+
+/** The last targets, newest first, without the one that is just used twice. */
+export function withRecent(recent: unknown, targets: string): string[] {
+  const old = Array.isArray(recent) ? recent.filter((one): one is string => typeof one === 'string') : [];
+  const text = splitTargets(targets).join(', ');
+  return [text, ...old.filter((one) => one !== text)].filter(Boolean).slice(0, MANY_RECENT);
+}

@@ -1,0 +1,82 @@
+/** Who is to be profiled: addresses, or names of Cloud TPUs. The dialog and the monitor ask alike. */
+import type { VNode } from 'preact';
+import { Choices, Field } from '../../widgets/form';
+import type { FieldErrors, TargetForm } from './model';
+
+export interface TargetFieldsProps {
+  form: TargetForm;
+  errors: FieldErrors;
+  allowed: readonly string[];
+  recent: readonly string[];
+  /** What several targets come to. */
+  several: string;
+  onChange: (change: Partial<TargetForm>) => void;
+}
+
+const MODES = [
+  { value: 'address', title: 'Addresses' },
+  { value: 'tpu', title: 'Cloud TPU names' },
+];
+
+function Recent({ recent, targets, onPick }: { recent: readonly string[]; targets: string; onPick: (text: string) => void }): VNode | null {
+  const others = recent.filter((text) => text !== targets.trim()).slice(0, 4);
+  if (!others.length) return null;
+  return (
+    <p class="recent">
+      <span class="muted">Recent:</span>
+      {others.map((text) => (
+        <button key={text} type="button" class="text-link" data-tip={text} onClick={() => onPick(text)}>
+          {text}
+        </button>
+      ))}
+    </p>
+  );
+}
+
+function Addresses({ form, errors, allowed, recent, several, onChange }: TargetFieldsProps): VNode {
+  const limit = allowed.length ? ` The owner of this server allows: ${allowed.map((pattern) => `\`${pattern}\``).join(', ')}.` : '';
+  return (
+    <Field
+      label="Targets"
+      name="targets"
+      value={form.targets}
+      onValue={(targets) => onChange({ targets })}
+      placeholder="localhost:9012, worker-1:9012"
+      help={`Where the job's profiler server listens, \`host:port\`; several with commas between${several}.${limit}`}
+      error={errors['targets']}
+      isFirst
+    >
+      <Recent recent={recent} targets={form.targets} onPick={(targets) => onChange({ targets })} />
+    </Field>
+  );
+}
+
+function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
+  return (
+    <>
+      <Field
+        label="TPU names"
+        name="tpu"
+        value={form.tpu}
+        onValue={(tpu) => onChange({ tpu })}
+        placeholder="my-tpu"
+        help="All workers of the TPU are profiled together. This server asks the Cloud TPU API with its own Google credentials."
+        error={errors['tpu']}
+        isFirst
+      />
+        <Field label="Zone" name="tpu_zone" value={form.tpu_zone} onValue={(text) => onChange({ tpu_zone: text })} placeholder="us-central2-b" help="Empty: this server's own." error={errors['tpu_zone']} />
+        <Field label="Project" name="gcp_project" value={form.gcp_project} onValue={(text) => onChange({ gcp_project: text })} placeholder="my-project" help="Empty: that of the credentials." error={errors['gcp_project']} />
+        <Field label="Workers" name="workers_list" value={form.workers_list} onValue={(text) => onChange({ workers_list: text })} placeholder="all" help="Only these, with commas between." error={errors['workers_list']} />
+    </>
+  );
+}
+
+export function TargetFields(props: TargetFieldsProps): VNode {
+  const { form, onChange } = props;
+  return (
+    <>
+      <Choices label="Find job by" name="mode" value={form.mode} choices={MODES} onValue={(mode) => onChange({ mode: mode === 'tpu' ? 'tpu' : 'address' })} />
+      {form.mode === 'tpu' ? <TpuNames {...props} /> : <Addresses {...props} />}
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+/** Who is watched and how often; starts and stops. */
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { CaptureInfo } from '../../api/capture';
+import { isMonitorStarting, monitorError, samples, startMonitor, stopMonitor } from '../../state/monitor';
+import { choose, toolParams } from '../../state/selection';
+import { plural } from '../../base/units';
+import { recall, RECENT_KEY, remember } from '../capture/memory';
+import { withRecent, type FieldErrors, type TargetForm } from '../capture/model';
+import { OptionField } from '../capture/option_fields';
+import { TargetFields } from '../capture/target_fields';
+import { checkMonitor, monitorParams, monitorRequest, restoreMonitor, targetsOf, type MonitorForm } from './model';
+
+const FORM_KEY = 'tpuprof.monitor';
+
+function serverErrors(): FieldErrors {
+  const error = monitorError.value;
+  return error?.parameter ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') } : {};
+}
+
+/** While it runs: who is watched, and the end of it. */
+export function Watching(): VNode {
+  const all = samples.value;
+  const targets = targetsOf(all);
+  return (
+    <div class="watching">
+      <button type="button" class="button" disabled={isMonitorStarting.value} onClick={() => void stopMonitor()}>
+        {isMonitorStarting.value ? 'Starting…' : 'Stop'}
+      </button>
+      <p>
+        Watching{targets.length ? ' ' : ''}
+        <b>{targets.join(', ')}</b>
+        <span class="muted" role="status">
+          {all.length ? ` · ${plural(all.length, 'sample')}` : ': waiting for the first sample'} · goes on while other pages are shown here
+        </span>
+      </p>
+    </div>
+  );
+}
+
+export function MonitorFormView({ info }: { info: CaptureInfo }): VNode {
+  const offered = info.monitor_options;
+  const [form, setForm] = useState<MonitorForm>(() => restoreMonitor(toolParams.value, recall(FORM_KEY), info.default_targets, offered));
+  const [ownErrors, setErrors] = useState<FieldErrors>({});
+  const box = useRef<HTMLFormElement>(null);
+  const errors = { ...serverErrors(), ...ownErrors };
+  const wrong = Object.keys(errors).join();
+  useEffect(() => box.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [wrong]);
+  const edit = (change: Partial<MonitorForm>): void => {
+    setForm({ ...form, ...change });
+    monitorError.value = null;
+    setErrors({});
+  };
+  const start = (event: Event): void => {
+    event.preventDefault();
+    const found = checkMonitor(form, offered);
+    setErrors(found);
+    if (Object.keys(found).length) return;
+    remember(FORM_KEY, form);
+    if (form.mode === 'address') remember(RECENT_KEY, withRecent(recall(RECENT_KEY), form.targets));
+    choose({ params: monitorParams(form) }, 'replace');
+    void startMonitor(monitorRequest(form, offered));
+  };
+  const onOption = (name: string, text: string): void => edit({ options: { ...form.options, [name]: text } });
+  return (
+    <form class="monitor-form form-rows" ref={box} noValidate onSubmit={start}>
+      <div class="monitor-targets">
+        <TargetFields
+          form={form}
+          errors={errors}
+          allowed={info.allowed_targets}
+          recent={withRecent(recall(RECENT_KEY), '')}
+          several=""
+          onChange={(change: Partial<TargetForm>) => edit(change)}
+        />
+      </div>
+      <div class="monitor-options">
+        {offered.map((option) => (
+          <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
+        ))}
+      </div>
+      <div class="monitor-buttons">
+        <button type="submit" class="button main">
+          Start
+        </button>
+        <span class="muted">The numbers come as the job runs; nothing is saved.</span>
+      </div>
+    </form>
+  );
+}

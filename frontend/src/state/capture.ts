@@ -1,0 +1,162 @@
+/** The capture that runs or has just ended: started, followed, cancelled; found again after a reload; its run opened when it is there. */
+import { computed, signal } from '@preact/signals';
+import { fetchCaptureInfo, fetchCaptureStatus, postCancel, postCapture, type CaptureInfo, type CaptureRequest, type CaptureStatus } from '../api/capture';
+import { ApiError } from '../api/client';
+import { loadRuns } from './catalog';
+import { asApiError } from './payload';
+import { choose, isTabShown, run, tool } from './selection';
+
+const POLL_MS = 200;
+const SLOWEST_POLL_MS = 5000;
+
+/** What the server offers; null: not known yet. */
+export const captureInfo = signal<CaptureInfo | null>(null);
+export const captureInfoError = signal<ApiError | null>(null);
+/** As last heard of. Null: none, the form is shown. */
+export const capture = signal<CaptureStatus | null>(null);
+export const isStarting = signal(false);
+/** Why the last start was refused. */
+export const startError = signal<ApiError | null>(null);
+/** The server has not answered for a while; it is asked again. */
+export const isSilent = signal(false);
+export const isCaptureOpen = signal(false);
+/** The capture ended while its dialog was hidden, and there is something to say. */
+export const hasNews = signal(false);
+export const isCapturing = computed(() => isStarting.value || capture.value?.state === 'running');
+/** The page that watches a running job; it stands beside the tools in the address. */
+export const MONITOR = 'monitor';
+
+let followed = 0;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.setTimeout(resolve, ms));
+
+export async function loadCaptureInfo(): Promise<CaptureInfo | null> {
+  try {
+    captureInfo.value = await fetchCaptureInfo();
+    captureInfoError.value = null;
+    return captureInfo.value;
+  } catch (error) {
+    captureInfoError.value = asApiError(error);
+    return null;
+  }
+}
+
+/** Runs `ask` with the token; where it is refused, TensorBoard may have been restarted: once more with its new one. */
+export async function withToken<T>(ask: (token: string) => Promise<T>): Promise<T> {
+  const info = captureInfo.value ?? (await loadCaptureInfo());
+  try {
+    return await ask(info?.token ?? '');
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== 'forbidden' || error.parameter) throw error;
+    const fresh = await loadCaptureInfo();
+    if (!fresh || fresh.token === info?.token) throw error;
+    return ask(fresh.token);
+  }
+}
+
+function gone(id: string, error: ApiError): CaptureStatus {
+  return { capture: id, state: 'failed', run: '', elapsed_ms: 0, message: error.message, remedy: error.remedy, targets: [] };
+}
+
+/** Where the reader was when the capture began. */
+interface Place {
+  run: string;
+  tool: string;
+}
+
+function openRun(name: string): void {
+  choose({ run: name, hosts: [], params: {}, tool: tool.value === MONITOR ? '' : tool.value });
+}
+
+/** Opens what was captured, unless the reader has hidden the dialog and gone elsewhere meanwhile: then the chip offers it. */
+async function end(status: CaptureStatus, from: Place): Promise<void> {
+  const isWhole = status.state === 'done' && status.targets.every((target) => target.state === 'saved');
+  if (status.state === 'done') await loadRuns(true);
+  const isHere = isTabShown.value && (isCaptureOpen.value || (run.value === from.run && tool.value === from.tool));
+  if (status.state === 'done' && isHere) openRun(status.run);
+  if (isWhole && isCaptureOpen.value) closeCapture();
+  hasNews.value = !isCaptureOpen.value && status.state !== 'cancelled' && !(isWhole && isHere);
+}
+
+/** Asks for a capture's state until it has ended. */
+export async function followCapture(id: string): Promise<void> {
+  const mine = ++followed;
+  const from = { run: run.value, tool: tool.value };
+  for (let failures = 0; mine === followed; ) {
+    try {
+      const status = await fetchCaptureStatus(id);
+      if (mine !== followed) return;
+      failures = 0;
+      isSilent.value = false;
+      if (status.state !== 'running') await end(status, from);
+      capture.value = status;
+      if (status.state !== 'running') return;
+    } catch (error) {
+      if (mine !== followed) return;
+      const known = asApiError(error);
+      if (known.status === 404) {
+        capture.value = gone(id, known);
+        return;
+      }
+      failures += 1;
+      isSilent.value = failures > 2;
+    }
+    await sleep(Math.min(SLOWEST_POLL_MS, POLL_MS * 2 ** Math.min(failures, 8)));
+  }
+}
+
+/** Starts a capture; false: it was refused, `startError` says why. */
+export async function startCapture(request: CaptureRequest): Promise<boolean> {
+  if (isCapturing.value) return false;
+  isStarting.value = true;
+  startError.value = null;
+  try {
+    const { capture: id } = await withToken((token) => postCapture(token, request));
+    capture.value = { capture: id, state: 'running', run: '', elapsed_ms: 0, message: '', remedy: '', targets: [] };
+    hasNews.value = false;
+    void followCapture(id);
+    return true;
+  } catch (error) {
+    startError.value = asApiError(error);
+    // Another page's capture may be what it waits for.
+    if (startError.value.status === 409) await loadCaptureInfo();
+    return false;
+  } finally {
+    isStarting.value = false;
+  }
+}
+
+export async function cancelCapture(): Promise<void> {
+  const id = capture.value?.capture;
+  if (!id) return;
+  try {
+    await withToken((token) => postCancel(token, id));
+  } catch (error) {
+    startError.value = asApiError(error);
+  }
+}
+
+/** Back to the form; what is typed there is kept. */
+export function dismissCapture(): void {
+  if (isCapturing.value) return;
+  capture.value = null;
+  startError.value = null;
+}
+
+/** Opens the dialog: on the capture that runs or has something to say, else on the form. */
+export function openCapture(): void {
+  if (!isCapturing.value && !hasNews.value) dismissCapture();
+  hasNews.value = false;
+  isCaptureOpen.value = true;
+}
+
+export function closeCapture(): void {
+  isCaptureOpen.value = false;
+}
+
+/** What the chip offers when the run was not opened by itself. */
+export function openCaptured(): void {
+  const name = capture.value?.run;
+  hasNews.value = false;
+  if (name) openRun(name);
+}

@@ -1,0 +1,85 @@
+/** The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as they come. */
+import { computed, signal } from '@preact/signals';
+import { fetchMonitor, postMonitor, postStop, type MonitorAnswer, type MonitorRequest, type MonitorSample } from '../api/capture';
+import type { ApiError } from '../api/client';
+import { withToken } from './capture';
+import { asApiError } from './payload';
+
+const POLL_MS = 1000;
+const SLOWEST_POLL_MS = 10_000;
+/** Older ones are dropped: an hour of four targets, one each second. */
+export const SAMPLES_KEPT = 14_400;
+
+/** As last heard of, without its samples. */
+export const monitor = signal<Omit<MonitorAnswer, 'samples'> | null>(null);
+export const samples = signal<readonly MonitorSample[]>([]);
+export const isMonitorStarting = signal(false);
+export const monitorError = signal<ApiError | null>(null);
+export const isMonitorSilent = signal(false);
+export const isMonitoring = computed(() => isMonitorStarting.value || monitor.value?.state === 'running');
+
+let followed = 0;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => window.setTimeout(resolve, ms));
+
+/** Samples with the new ones after them; those that are there already come once. */
+export function joined(old: readonly MonitorSample[], fresh: readonly MonitorSample[], kept = SAMPLES_KEPT): readonly MonitorSample[] {
+  const after = old.at(-1)?.n ?? -1;
+  const added = fresh.filter(({ n }) => n > after);
+  return added.length ? [...old, ...added].slice(-kept) : old;
+}
+
+/** Asks for a monitor's samples until it has ended. */
+export async function followMonitor(id: string): Promise<void> {
+  const mine = ++followed;
+  samples.value = [];
+  for (let failures = 0; mine === followed; ) {
+    try {
+      const { samples: fresh, ...answer } = await fetchMonitor(id, (samples.value.at(-1)?.n ?? -1) + 1);
+      if (mine !== followed) return;
+      failures = 0;
+      isMonitorSilent.value = false;
+      samples.value = joined(samples.value, fresh);
+      monitor.value = answer;
+      if (answer.state !== 'running') return;
+    } catch (error) {
+      if (mine !== followed) return;
+      const known = asApiError(error);
+      if (known.status === 404) {
+        monitor.value = { monitor: id, source: 'profile', ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
+        return;
+      }
+      failures += 1;
+      isMonitorSilent.value = failures > 1;
+    }
+    await sleep(Math.min(SLOWEST_POLL_MS, POLL_MS * 2 ** Math.min(failures, 6)));
+  }
+}
+
+/** Starts a monitor; false: it was refused, `monitorError` says why. */
+export async function startMonitor(request: MonitorRequest): Promise<boolean> {
+  if (isMonitoring.value) return false;
+  isMonitorStarting.value = true;
+  monitorError.value = null;
+  try {
+    const { monitor: id } = await withToken((token) => postMonitor(token, request));
+    monitor.value = { monitor: id, state: 'running', message: '', remedy: '', source: 'profile' };
+    void followMonitor(id);
+    return true;
+  } catch (error) {
+    monitorError.value = asApiError(error);
+    return false;
+  } finally {
+    isMonitorStarting.value = false;
+  }
+}
+
+export async function stopMonitor(): Promise<void> {
+  const id = monitor.value?.monitor;
+  if (!id) return;
+  try {
+    await withToken((token) => postStop(token, id));
+  } catch (error) {
+    monitorError.value = asApiError(error);
+  }
+}

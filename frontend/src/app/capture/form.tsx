@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CaptureInfo, CaptureOption } from '../../api/capture';
 import type { ApiError } from '../../api/client';
 import { capture, captureInfo, followCapture, isStarting, startCapture, startError } from '../../state/capture';
-import { Choices } from '../../widgets/form';
+import { Choices, Field } from '../../widgets/form';
 import { RichText } from '../../widgets/rich_text';
 import { recall, RECENT_KEY, remember } from './memory';
 import { captureRequest, changedOptions, checkForm, restoreForm, splitTargets, withRecent, type CaptureForm, type FieldErrors } from './model';
@@ -13,6 +13,7 @@ import { TargetFields } from './target_fields';
 
 const FORM_KEY = 'tpuprof.capture';
 const DURATION = 'duration_ms';
+const WORKERS = 'workers_list';
 
 /** Kept while the page lives, so that a closed dialog opens as it was left. */
 let kept: CaptureForm | null = null;
@@ -37,7 +38,7 @@ function memorize(form: CaptureForm, info: CaptureInfo): void {
 }
 
 function serverErrors(error: ApiError | null, info: CaptureInfo): FieldErrors {
-  const fields = ['targets', 'tpu', 'tpu_zone', 'gcp_project', 'workers_list', 'logdir', ...info.options.map(({ name }) => name)];
+  const fields = ['targets', 'tpu', 'tpu_zone', 'gcp_project', WORKERS, 'logdir', ...info.options.map(({ name }) => name)];
   return error && fields.includes(error.parameter) ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') } : {};
 }
 
@@ -69,20 +70,28 @@ interface PartProps {
 }
 
 /** Open where something in it is wrong, or is not as it is by default. */
-function More({ form, errors, info, rest, onOption, onChange }: PartProps & { rest: readonly CaptureOption[] }): VNode | null {
-  const isWrong = rest.some(({ name }) => errors[name]) || Boolean(errors['logdir']);
-  const isChanged = Object.keys(changedOptions(form.options, rest)).length > 0;
+function More({ form, errors, info, rest, onOption, onChange }: PartProps & { rest: readonly CaptureOption[] }): VNode {
+  const isWrong = [...rest.map(({ name }) => name), 'logdir', WORKERS].some((name) => errors[name]);
+  const isChanged = Object.keys(changedOptions(form.options, rest)).length > 0 || form.workers_list !== '';
   const [isOpen, setOpen] = useState(isChanged);
-  if (!rest.length && info.logdirs.length < 2) return null;
   const logdirs = info.logdirs.map(({ name, path }) => ({ value: name, title: name || path }));
   return (
     <details class="more" open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{rest.map(({ title }) => title).join(', ')}</summary>
+      <summary>{[...rest.map(({ title }) => title), ...(logdirs.length > 1 ? ['Save in'] : []), 'Workers'].join(', ')}</summary>
       <div class="more-fields">
         {rest.map((option) => (
           <OptionField key={option.name} option={option} options={form.options} errors={errors} onOption={onOption} />
         ))}
         {info.logdirs.length > 1 && <Choices label="Save in" name="logdir" value={form.logdir} choices={logdirs} error={errors['logdir']} onValue={(logdir) => onChange({ logdir })} />}
+        <Field
+          label="Workers"
+          name={WORKERS}
+          value={form.workers_list}
+          onValue={(text) => onChange({ workers_list: text })}
+          placeholder="empty: each target for itself"
+          help="Of old Cloud TPU pods: the first target profiles these workers, and they write the files themselves, so that the log directory must be one that they can reach (`gs://`)."
+          error={errors[WORKERS]}
+        />
       </div>
     </details>
   );

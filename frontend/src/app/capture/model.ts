@@ -97,8 +97,8 @@ export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
 }
 
 export function targetsRequest(form: TargetForm): TargetsRequest {
-  if (form.mode === 'address') return { targets: splitTargets(form.targets).join(',') };
-  const fields = { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project, workers_list: form.workers_list };
+  const who = form.mode === 'address' ? { targets: splitTargets(form.targets).join(',') } : { tpu: form.tpu, tpu_zone: form.tpu_zone, gcp_project: form.gcp_project };
+  const fields = { ...who, workers_list: splitTargets(form.workers_list).join(',') };
   return Object.fromEntries(Object.entries(fields).flatMap(([name, text]) => (text.trim() ? [[name, text.trim()]] : [])));
 }
 

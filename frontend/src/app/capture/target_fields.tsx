@@ -64,9 +64,8 @@ function TpuNames({ form, errors, onChange }: TargetFieldsProps): VNode {
         error={errors['tpu']}
         isFirst
       />
-        <Field label="Zone" name="tpu_zone" value={form.tpu_zone} onValue={(text) => onChange({ tpu_zone: text })} placeholder="us-central2-b" help="Empty: this server's own." error={errors['tpu_zone']} />
-        <Field label="Project" name="gcp_project" value={form.gcp_project} onValue={(text) => onChange({ gcp_project: text })} placeholder="my-project" help="Empty: that of the credentials." error={errors['gcp_project']} />
-        <Field label="Workers" name="workers_list" value={form.workers_list} onValue={(text) => onChange({ workers_list: text })} placeholder="all" help="Only these, with commas between." error={errors['workers_list']} />
+        <Field label="Zone" name="tpu_zone" value={form.tpu_zone} onValue={(text) => onChange({ tpu_zone: text })} placeholder="us-central2-b; empty: the one this server is set to" error={errors['tpu_zone']} />
+      <Field label="Project" name="gcp_project" value={form.gcp_project} onValue={(text) => onChange({ gcp_project: text })} placeholder="empty: that of the credentials" error={errors['gcp_project']} />
     </>
   );
 }

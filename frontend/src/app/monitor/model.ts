@@ -129,12 +129,12 @@ function pluralTargets(n: number): string {
 }
 
 /** The page in a sentence: how fast steps are now and how much of them waits, or why nobody knows. */
-export function verdictOf(answer: Pick<MonitorAnswer, 'source'> | null, samples: readonly MonitorSample[]): Verdict {
+export function verdictOf(answer: Pick<MonitorAnswer, 'source' | 'state'> | null, samples: readonly MonitorSample[]): Verdict {
   const newest = newestOf(samples);
   const failed = newest.filter(({ error }) => error);
   const details = answer && samples.length ? [sourceText(answer.source)] : [];
   if (failed.length && failed.length === newest.length) {
-    return { level: 'bad', text: `${pluralTargets(failed.length)} does not answer. ${failedText(failed)}`, details: ['It is asked again at each interval.'] };
+    return { level: 'bad', text: `${pluralTargets(failed.length)} does not answer. ${failedText(failed)}`, details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [] };
   }
   if (failed.length) details.unshift(`${plural(failed.length, 'target')} of ${newest.length} could not be reached. ${failedText(failed)}`);
   const slowest = worstOf(newest, TILES[0] as Tile);

@@ -10,8 +10,9 @@ import type { TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { TimeChart } from '../../widgets/time_chart';
 import { offReason } from '../capture/button';
+import { ServerLines } from '../server_lines';
 import { MonitorFormView, Watching } from './form';
-import { clockText, seriesOf, tableOf, targetsOf, TIME_COLUMN, tilesOf, verdictOf } from './model';
+import { clockText, seriesOf, tableOf, TIME_COLUMN, tilesOf, verdictOf } from './model';
 import './style.css';
 
 const CHARTS = [
@@ -72,23 +73,35 @@ function Problem(): VNode | null {
   return null;
 }
 
+function Beginning(): VNode {
+  return (
+    <Section title="What it needs" note="one line in the job, before it trains">
+      <ServerLines />
+      <p class="muted prose">
+        Cloud TPUs tell their numbers themselves. Other jobs are profiled shortly at each interval, and the profiles analysed here: that costs the job what such a capture costs, and steps are seen where the job marks them.
+      </p>
+    </Section>
+  );
+}
+
 function Live({ info }: { info: CaptureInfo }): VNode {
   const all = samples.value;
   const answer = monitor.value;
+  const tiles = tilesOf(all);
   const verdict = verdictOf(answer, all);
   const isStopped = answer?.state === 'stopped';
   const details = isStopped && answer.message ? [answer.message, ...verdict.details] : verdict.details;
-  const n = targetsOf(all).length;
   return (
     <div class="tool-page">
       {isMonitoring.value ? <Watching /> : <MonitorFormView info={info} />}
       <Problem />
       {answer && (answer.state !== 'failed' || all.length > 0) && (
-        <Verdict level={verdict.level} text={isStopped && all.length ? verdict.text.replace(' now', ' when it was stopped') : verdict.text} details={details} next={[]} {...(n ? { token: '--accent' } : {})} />
+        <Verdict level={verdict.level} text={isStopped && all.length ? verdict.text.replace(' now', ' when it was stopped') : verdict.text} details={details} next={[]} {...(verdict.level === 'unknown' && all.length ? { token: '--accent' } : {})} />
       )}
-      {all.length > 0 && <Tiles tiles={tilesOf(all)} />}
+      {tiles.some(({ value }) => value !== null) && <Tiles tiles={tiles} />}
       {all.length > 0 && <Charts all={all} />}
       {all.length > 0 && <Samples all={all} />}
+      {!answer && <Beginning />}
     </div>
   );
 }

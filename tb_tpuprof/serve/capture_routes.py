@@ -7,6 +7,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request
 
+from tb_tpuprof.capture.monitor import MonitorOptions
 from tb_tpuprof.capture.options import OPTIONS, Option
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter
@@ -14,6 +15,7 @@ from tb_tpuprof.serve.capture_request import capture_request
 from tb_tpuprof.serve.captures import Captures
 from tb_tpuprof.serve.guard import Guard
 from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.monitors import Monitors
 from tb_tpuprof.serve.respond import Body, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 
@@ -21,7 +23,7 @@ _RUN_NAME: dict[str, object] = {
     "name": "run_name", "title": "Run name", "kind": "text", "unit": "", "default": "", "min": None, "max": None, "choices": [],
     "help": "The new run's name; empty for the present time.",
 }  # fmt: skip
-_MAX_SAMPLE_NUMBER = 2**53
+_MAX_DIGITS = 15
 
 
 class CaptureRoutes:
@@ -32,6 +34,7 @@ class CaptureRoutes:
         self.rules = rules
         self.guard = Guard()
         self.captures = Captures()
+        self.monitors = Monitors()
 
     def apps(self) -> dict[str, Callable[..., object]]:
         """WSGI applications by route."""
@@ -39,6 +42,8 @@ class CaptureRoutes:
             "/capture": wsgi(self.describe, self.start),
             "/capture/status": wsgi(self.status),
             "/capture/cancel": wsgi(None, self.cancel),
+            "/monitor": wsgi(self.samples, self.watch),
+            "/monitor/stop": wsgi(None, self.stop),
         }
 
     def describe(self, _request: Request) -> Body:
@@ -67,6 +72,27 @@ class CaptureRoutes:
     def cancel(self, request: Request) -> Body:
         """Call a capture off."""
         self.captures.get(_id(self._allowed(request), "capture")).cancel.set()
+        return _json({}, 202)
+
+    def watch(self, request: Request) -> Body:
+        """Begin monitoring."""
+        body = self._allowed(request)
+        interval_ms = body.pop("interval_ms", 1000)
+        if isinstance(interval_ms, bool) or not isinstance(interval_ms, int):
+            raise BadParameter("interval_ms", interval_ms, "a whole number of milliseconds")
+        asked = capture_request(body, self.rules, self.logdirs)
+        return _json({"monitor": self.monitors.start(asked, MonitorOptions(interval_ms=interval_ms)).id}, 202)
+
+    def samples(self, request: Request) -> Body:
+        """The samples of a monitor from a number on."""
+        since = request.args.get("since", "0")
+        if not since.isascii() or not since.isdigit() or len(since) > _MAX_DIGITS:
+            raise BadParameter("since", since, "the number of a sample")
+        return _json(self.monitors.get(request.args.get("monitor", "")).status(int(since)))
+
+    def stop(self, request: Request) -> Body:
+        """End monitoring."""
+        self.monitors.get(_id(self._allowed(request), "monitor")).stop()
         return _json({}, 202)
 
     def _allowed(self, request: Request) -> dict[str, Any]:

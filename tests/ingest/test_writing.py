@@ -1,0 +1,115 @@
+"""Files of captured runs: whole or not there, in folders and behind URLs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.errors import BadParameter, StorageError
+from tb_tpuprof.ingest.runs import find_runs
+from tb_tpuprof.ingest.writing import RunFolder, new_run
+from tests.ingest.xspaces import small_xspace
+
+
+@pytest.fixture(params=["folder", "memory"])
+def logdir(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "new" / "logs") if request.param == "folder" else f"memory://{secrets.token_hex(4)}/logs"
+
+
+def everything(logdir: str) -> list[str]:
+    """All files below a logdir."""
+    if "://" in logdir:
+        import fsspec
+
+        fs, inner = fsspec.core.url_to_fs(logdir)
+        return [str(path) for path in fs.find(inner)]
+    return [str(path) for path in Path(logdir).rglob("*") if path.is_file()]
+
+
+def test_a_run_appears_with_its_first_whole_file(logdir: str) -> None:
+    folder = new_run(logdir, "r")
+    assert find_runs(logdir) == []
+    content = small_xspace()
+    seen: list[list[object]] = []
+
+    def pieces() -> Iterator[memoryview]:
+        yield memoryview(content)[:10]
+        seen.append([find_runs(logdir), folder.file_sizes()])
+        yield memoryview(content)[10:]
+
+    assert folder.save("a", pieces()) == len(content)
+    assert seen == [[[], {}]]
+    folder.save("b", [content, b""])
+    (run,) = find_runs(logdir)
+    assert [(file.host, file.size_bytes) for file in run.files] == [("a", len(content)), ("b", len(content))]
+    assert folder.file_sizes() == {"a": len(content), "b": len(content)}
+    assert len(everything(logdir)) == 2
+
+
+def test_what_fails_half_way_leaves_nothing(logdir: str) -> None:
+    folder = new_run(logdir)
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * 1000
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StorageError, match="no space is left"):
+        folder.save("a", pieces())
+    assert everything(logdir) == []
+    assert find_runs(logdir) == []
+
+
+def test_large_pieces_are_written_in_chunks(logdir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.ingest.writing._CHUNK_BYTES", 7)
+    content = bytes(range(256)) * 3
+    folder = new_run(logdir)
+    assert folder.save("a", [memoryview(content)]) == len(content)
+    (path,) = everything(logdir)
+    if "://" not in logdir:
+        assert Path(path).read_bytes() == content
+
+
+def test_names_of_runs(logdir: str) -> None:
+    new_run(logdir, "my-run_1.2").save("a", [b"x"])
+    with pytest.raises(BadParameter, match="run_name"):
+        new_run(logdir, "my-run_1.2")
+    for name in ("..", ".", "a/b", "a\\b", ".hidden", "-x", "a\0", "x" * 200, "a ", "é", "a."):
+        with pytest.raises(BadParameter, match="run_name"):
+            new_run(logdir, name)
+
+
+def test_two_runs_in_one_second(logdir: str) -> None:
+    names = set()
+    for _ in range(3):
+        folder = new_run(logdir)
+        folder.save("a", [b"x"])
+        names.add(folder.run)
+    assert len(names) == 3
+    assert {run.name for run in find_runs(logdir)} == names
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError) as caught:
+        new_run(str(tmp_path / "file" / "logs"))
+    assert caught.value.remedy
+    if os.geteuid():
+        (tmp_path / "closed").mkdir(mode=0o500)
+        with pytest.raises(StorageError):
+            new_run(str(tmp_path / "closed"))
+
+
+def test_a_url_whose_driver_is_missing() -> None:
+    with pytest.raises(StorageError, match="nosuchscheme"):
+        new_run("nosuchscheme://bucket/logs")
+
+
+def test_a_relative_logdir_is_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert new_run("logs").repository == str(tmp_path / "logs" / "plugins" / "profile")
+    assert RunFolder("gs://b/logs/", "r").path == "gs://b/logs/plugins/profile/r"

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
+from tb_tpuprof.native import match
 from tb_tpuprof.trace.trace import Trace
 
 _TPU_LAUNCH = 12  # context type of a program's launch on a TPU
@@ -41,11 +42,11 @@ def ties(trace: Trace) -> Ties:
     columns: list[list[npt.NDArray[np.int64]]] = [[], [], [], []]
     n_hubs = 0
     for producer, made, consumer, used in parts:
-        from_hub, to_hub, n_here = _hubs(made, used)
-        columns[0].append(producer[from_hub >= 0].astype(np.int64))
-        columns[1].append(from_hub[from_hub >= 0] + n_hubs)
-        columns[2].append(consumer[to_hub >= 0].astype(np.int64))
-        columns[3].append(to_hub[to_hub >= 0] + n_hubs)
+        from_at, from_hub, to_at, to_hub, n_here = _matched(made, used)
+        columns[0].append(producer[from_at].astype(np.int64))
+        columns[1].append(from_hub + n_hubs)
+        columns[2].append(consumer[to_at].astype(np.int64))
+        columns[3].append(to_hub + n_hubs)
         n_hubs += n_here
     joined = [np.concatenate(column) if column else np.empty(0, np.int64) for column in columns]
     return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs)
@@ -61,38 +62,14 @@ def _all(trace: Trace) -> Iterator[Part]:
     yield from _tpu_launches(trace)
 
 
-def _hubs(made: Keys, used: Keys) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
-    """Hub of each producer and consumer, -1 without a counterpart or in a crowd of 64 on both sides; number of hubs."""
-    a, b, n = _numbered(made, used)
-    n_a, n_b = np.bincount(a, minlength=n), np.bincount(b[b >= 0], minlength=n)
-    usable = (n_a > 0) & (n_b > 0) & ((n_a < _CROWD) | (n_b < _CROWD))
-    number = np.where(usable, np.cumsum(usable) - 1, -1)
-    return number[a], np.where(b >= 0, number[b], -1), int(usable.sum())
-
-
-def _numbered(made: Keys, used: Keys) -> tuple[Keys, Keys, int]:
-    """Small numbers 0 … n - 1 in place of keys, equal where these are; -1 for a key that was not made.
-
-    Tracers count ids up from a few beginnings (such as a thread's number, shifted by 32 bits), so that in each block of 2^32
-    keys these lie close together: the key minus the keys before its block is small enough. Other keys are sorted.
-    """
-    both = np.concatenate((made, used))
-    block = both >> 32
-    first = int(block.min())
-    n_blocks = int(block.max()) - first + 1
-    if n_blocks <= 4096:
-        block -= first
-        low = both & 0xFFFFFFFF
-        width = np.full(n_blocks, -1, np.int64)
-        np.maximum.at(width, block, low)
-        n = int((width + 1).sum())
-        if n <= 8 * len(both) + 1024:
-            low += (np.cumsum(width + 1) - width - 1)[block]
-            return low[: len(made)], low[len(made) :], n
-    keys = distinct(made)
-    a, b, n = np.searchsorted(keys, made), np.searchsorted(keys, used), len(keys)
-    b[(b >= n) | (keys[np.minimum(b, n - 1)] != used)] = -1
-    return a, b, n
+def _matched(made: Keys, used: Keys) -> tuple[Keys, Keys, Keys, Keys, int]:
+    """Which producers and consumers have a counterpart, and the hub of each; a crowd of 64 on both sides is none."""
+    found: tuple[Keys, Keys, Keys, Keys, int] | None = match(made, used, _CROWD)
+    if found is None:  # scattered keys: their ranks lie close together
+        keys = distinct(np.concatenate((made, used)))
+        found = match(np.searchsorted(keys, made), np.searchsorted(keys, used), _CROWD)
+        assert found is not None
+    return found
 
 
 def _contexts(trace: Trace) -> Iterator[Part]:
@@ -101,11 +78,11 @@ def _contexts(trace: Trace) -> Iterator[Part]:
     if not len(made) or not len(used):
         return
     for kind in np.flatnonzero(np.bincount(made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)])).tolist():
-        of_made, of_used = np.flatnonzero(made_type == kind), np.flatnonzero(used_type == kind)
-        if len(of_made) and len(of_used):
+        of_made, of_used = made_type == kind, used_type == kind
+        if of_made.any() and of_used.any():
             yield (
-                *_with_process(trace, producer[of_made], made[of_made]),
-                *_with_process(trace, consumer[of_used], used[of_used]),
+                *_with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made]))),
+                *_with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used]))),
             )
 
 

@@ -1,16 +1,27 @@
-"""Analyses build on one another: a function marked `once` is computed once per Trace and kept as long as the Trace."""
+"""Analyses build on one another: a function marked `once` is computed once per Trace and kept as long as the Trace.
+
+What does not build on one another runs side by side: `together` for analyses, `shares` for the lines of a trace. NumPy and the
+native loops let go of the interpreter's lock, so threads are enough.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
 _LOCK = RLock()
+_FEW_EVENTS = 100_000  # below this a thread costs more than it saves
 
 
 def once(function: Callable[[Trace], T]) -> Callable[[Trace], T]:
@@ -21,10 +32,31 @@ def once(function: Callable[[Trace], T]) -> Callable[[Trace], T]:
     def kept(trace: Trace) -> T:
         with _LOCK:
             results: dict[str, T] = trace.__dict__.setdefault("_analyses", {})
-            lock: RLock = trace.__dict__.setdefault("_analysis_lock", RLock())
+            lock: RLock = trace.__dict__.setdefault("_analysis_locks", {}).setdefault(name, RLock())
         with lock:
             if name not in results:
                 results[name] = function(trace)
             return results[name]
 
     return kept
+
+
+def together(trace: Trace, *functions: Callable[[Trace], Any]) -> None:
+    """Compute analyses that are marked `once` ahead of their use, side by side where the trace is large enough."""
+    if trace.n_events < _FEW_EVENTS:
+        return
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for done in [pool.submit(function, trace) for function in functions]:
+            done.result()
+
+
+def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[npt.NDArray[np.int64]], object]) -> None:
+    """Give each processor a run of consecutive lines with about equally many events; `work` takes the run's offsets."""
+    n_events, n_lines = int(line_offsets[-1]), len(line_offsets) - 1
+    n = min(os.cpu_count() or 1, 8, n_lines) if n_events >= _FEW_EVENTS else 1
+    if n < 2:
+        work(line_offsets)
+        return
+    cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()
+    with ThreadPoolExecutor(n) as pool:
+        list(pool.map(lambda a, b: work(line_offsets[a : b + 1]), *zip(*itertools.pairwise([0, *cuts, n_lines]), strict=True)))

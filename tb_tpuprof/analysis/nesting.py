@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memo import once, shares
 from tb_tpuprof.analysis.stat_rows import events_named
-from tb_tpuprof.native import nest
+from tb_tpuprof.native import enclose, nest
 from tb_tpuprof.trace.trace import Trace
 
 _REGION_START = "ThreadpoolListener::StartRegion"
@@ -43,15 +43,10 @@ def regions(trace: Trace) -> Regions:
     return Regions(start_rows[event], trace.events["start_ps"][stop_rows[matched][::-1][last]])
 
 
-def event_ends(trace: Trace, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.int64]:
-    """End of each event (of `rows`, ascending; absent: of all), where a region's start mark lasts as long as its region."""
+def event_ends(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """End of each of the events (ascending), where a region's start mark lasts as long as its region."""
     found = regions(trace)
-    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    if rows is None:
-        ends: npt.NDArray[np.int64] = start + duration
-        ends[found.event] = np.maximum(ends[found.event], found.end_ps)
-        return ends
-    ends = start[rows] + duration[rows]
+    ends: npt.NDArray[np.int64] = trace.events["start_ps"][rows] + trace.events["duration_ps"][rows]
     if len(found.event) and len(rows):
         at = np.searchsorted(rows, found.event)
         inside = at < len(rows)
@@ -68,9 +63,12 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     if len(flags.owner):
         take = np.ones(trace.n_events, np.uint8)
         take[flags.owner[flags.value != 0]] = 0
-    found, _ = nest(trace.events["start_ps"], event_ends(trace), trace.line_offsets, take, with_self=False)
-    result: npt.NDArray[np.int32] = found
-    return result
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    found = regions(trace)
+    longer = found.event.astype(np.int64), found.end_ps
+    parent = np.empty(trace.n_events, np.int32)
+    shares(trace.line_offsets, lambda offsets: enclose(start, duration, offsets, longer, parent, take))
+    return parent
 
 
 def nest_rows(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

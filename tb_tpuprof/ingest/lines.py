@@ -28,6 +28,15 @@ _MAX_THREADS = 8
 _TIME_LIMIT_PS = 2**61
 
 
+def balanced(sizes: Ints) -> list[range]:
+    """Runs of consecutive messages of about equal bytes, one per thread; at least one run."""
+    total = int(sizes.sum())
+    n_runs = max(1, min(os.cpu_count() or 1, _MAX_THREADS, total // _MIN_BYTES_PER_THREAD, len(sizes)))
+    middle = np.cumsum(sizes) - sizes / 2
+    cuts = np.searchsorted(middle, [total * i / n_runs for i in range(1, n_runs)]).tolist()
+    return [range(a, b) for a, b in itertools.pairwise([0, *cuts, len(sizes)]) if b > a] or [range(0)]
+
+
 @dataclass(frozen=True)
 class PlaneParts:
     """One plane's entries: numbers are positions in the gathered tables, not yet interned."""
@@ -74,7 +83,7 @@ class LineReader:
 
     def read(self, start_ns: int, open_plane: OpenPlane) -> tuple[Columns, bool]:
         """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
-        runs = self._runs()
+        runs = balanced(np.array([self.planes[number].lines.sizes[i] for number, i in self.lines], np.int64))
         self.decoders = [Decoder(self.data, tuple(self.events.values())) for _ in runs]
         with ThreadPoolExecutor(len(runs)) as pool:
             found = list(pool.map(lambda run, decoder: self._read_run(run, decoder, start_ns, open_plane), runs, self.decoders))
@@ -97,16 +106,6 @@ class LineReader:
         table = stats["event"]
         stats["event"] = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
         return {name: values[rows] for name, values in self.events.items()}
-
-    def _runs(self) -> list[range]:
-        """Runs of lines of about equal bytes, one per thread."""
-        sizes = np.array([self.planes[number].lines.sizes[i] for number, i in self.lines], np.int64)
-        total = int(sizes.sum())
-        n_runs = max(1, min(os.cpu_count() or 1, _MAX_THREADS, total // _MIN_BYTES_PER_THREAD, len(sizes)))
-        middle = np.cumsum(sizes) - sizes / 2
-        cuts = np.searchsorted(middle, [total * i / n_runs for i in range(1, n_runs)]).tolist()
-        bounds = [0, *cuts, len(sizes)]
-        return [range(a, b) for a, b in itertools.pairwise(bounds) if b > a] or [range(0)]
 
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> tuple[list[tuple[int, ...]], bool]:
         rows: list[tuple[int, ...]] = []

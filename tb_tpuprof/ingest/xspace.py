@@ -9,6 +9,7 @@ not a profile) reading fails with the offset.
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import ordering
 from tb_tpuprof.ingest.files import FileBytes
-from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts
+from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
 from tb_tpuprof.native.interning import intern
 from tb_tpuprof.native.wire import fields, spans
@@ -60,6 +61,7 @@ class Spans:
 
 
 _NONE: Ints = np.empty(0, np.int64)
+_LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:
@@ -133,7 +135,10 @@ def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tupl
 
 
 def _lines(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints, strings: Spans) -> tuple[LineParts, int]:
-    values, found, counts, bad = spans(data, starts, sizes, _numbers(1, 2, 3, 4, 10, 11))
+    runs = balanced(sizes)
+    with ThreadPoolExecutor(len(runs)) as pool:
+        parts = list(pool.map(lambda run: spans(data, starts[run], sizes[run], _LINE_FIELDS), [slice(r.start, r.stop) for r in runs]))
+    values, found, counts, bad = (np.concatenate(column) for column in zip(*parts, strict=True))
     use_display = found[:, 5] > 0
     name_starts = np.where(use_display, values[:, 5], values[:, 1])
     name_sizes = np.where(use_display, found[:, 5], found[:, 1])

@@ -11,21 +11,21 @@ try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.interning import intern
-    from tb_tpuprof.native.intervals import flood, lanes, nest, rows_by_depth
-    from tb_tpuprof.native.selection import classes_of, outermost, rows_of
+    from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.wire import fields, ints, parts, spans
 
     IS_COMPILED = True
 except ImportError:
-    from tb_tpuprof.native.plain_intervals import flood, lanes, nest, rows_by_depth
-    from tb_tpuprof.native.plain_selection import classes_of, outermost, rows_of
+    from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_wire import fields, intern, ints, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "Rows", "classes_of", "fields", "flood", "intern", "ints", "lanes", "nest", "outermost", "parts", "rows_by_depth",
-    "rows_of", "spans",
+    "IS_COMPILED", "Rows", "classes_of", "enclose", "fields", "flood", "intern", "ints", "lanes", "match", "nest", "outermost", "parts",
+    "rows_by_depth", "rows_of", "spans",
 ]  # fmt: skip

@@ -4,6 +4,9 @@
 An event or stat that is malformed is left out and counted. The twin is `ingest/xspace_protobuf.py`.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -17,6 +20,7 @@ TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
 
 CHUNK = cython.declare(int64_t, 1 << 18)
+PARTS = 8  # that one decoder's stats are put in
 
 StatRow = cython.struct(value=int64_t, owner=int32_t, key=int32_t, size=int32_t, kind=int32_t)
 
@@ -360,21 +364,34 @@ class Decoder:
                     at += 1
         return starts, sizes
 
-    def count_by_key(self, names: cython.const[int32_t][::1]):
-        """How many of the stats gathered have each string as their key (int64 per string); references that lead nowhere left out."""
+    def parts(self):
+        """Bounds of runs of gathered stats, each of whole chunks, that several threads may count and put."""
+        n = int(self.n_stats)
+        step = CHUNK * max(1, n // CHUNK // PARTS)
+        return [(first, min(first + step, n)) for first in range(0, n, step)]
+
+    def count_by_key(self, part, names: cython.const[int32_t][::1]):
+        """How many of a part's stats have each string as their key (int64 per string), and how many are texts of their own.
+
+        References that lead nowhere are left out.
+        """
         counts = np.zeros(int(np.max(names)) + 1 if names.shape[0] else 0, np.int64)
         count: int64_t[::1] = counts
+        n_texts: int64_t = 0
+        first: int64_t = part[0]
+        last: int64_t = part[1]
         i: int64_t
         row: cython.pointer(StatRow)
         with cython.nogil:
-            for i in range(self.n_stats):
+            for i in range(first, last):
                 row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
                 if row.kind != 7 or row.value >= 0:
                     count[names[row.key]] += 1
-        return counts
+                n_texts += 1 if row.kind == 5 else 0
+        return counts, n_texts
 
-    def put_stats(self, columns, place: int64_t[::1], names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
-        """Write the stats gathered to where `place` says for each key.
+    def put_stats(self, part, columns, place: int64_t[::1], names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
+        """Write a part's stats to where `place` says for each key; `texts`: the strings of its own texts.
 
         Memory is given back chunk by chunk, so that stats never stand twice in memory.
         """
@@ -385,11 +402,13 @@ class Decoder:
         size: int32_t[::1]
         owner, key, kind, value, size = columns
         n_texts: int64_t = 0
+        first: int64_t = part[0]
+        last: int64_t = part[1]
         at: int64_t
         i: int64_t
         row: StatRow
         with cython.nogil:
-            for i in range(self.n_stats):
+            for i in range(first, last):
                 row = self.chunks[i // CHUNK][i % CHUNK]
                 if i % CHUNK == CHUNK - 1:
                     with cython.gil:
@@ -409,6 +428,9 @@ class Decoder:
                 kind[at] = cython.cast(uint8_t, row.kind)
                 value[at] = row.value
                 size[at] = row.size if row.kind == 6 else 0
+
+    def forget_stats(self):
+        """Let go of the stats gathered."""
         self.n_stats = 0
         self.n_chunks = 0
         self.memory = []
@@ -419,12 +441,26 @@ def take_stats(decoders, names, texts):
 
     `names` is the string of each row of stat metadata; `texts` holds for each decoder the strings of its `text_spans`.
     """
-    counts = [decoder.count_by_key(names) for decoder in decoders]
-    total = sum(counts)
-    n = int(np.sum(total))
-    columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
-    place = np.cumsum(total) - total
-    for decoder, count, own_texts in zip(decoders, counts, texts, strict=True):
-        decoder.put_stats(columns, place.copy(), names, own_texts)
-        place = place + count
+    parts = [(i, part) for i, decoder in enumerate(decoders) for part in decoder.parts()]
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, max(1, len(parts)))) as pool:
+        found = list(pool.map(lambda at: decoders[at[0]].count_by_key(at[1], names), parts))
+        counts = [np.zeros(int(np.max(names)) + 1 if len(names) else 0, np.int64), *(count for count, _ in found)]
+        total = np.sum(counts, axis=0)
+        n = int(total.sum())
+        columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
+        places = np.cumsum(total) - total + np.cumsum(counts, axis=0)  # a part's come after those of the parts before
+        own_texts = _split(texts, [(i, n_texts) for (i, _), (_, n_texts) in zip(parts, found, strict=True)])
+        list(pool.map(lambda at, place, own: decoders[at[0]].put_stats(at[1], columns, place, names, own), parts, places, own_texts))
+    for decoder in decoders:
+        decoder.forget_stats()
     return columns
+
+
+def _split(texts, counts):
+    """The strings of each part's own texts: `counts` holds (decoder, number of texts) of the parts in order."""
+    found = []
+    taken = [0] * len(texts)
+    for decoder, n in counts:
+        found.append(texts[decoder][taken[decoder] : taken[decoder] + n])
+        taken[decoder] += n
+    return found

@@ -13,16 +13,13 @@ def nest(
     start: cython.const[int64_t][::1],
     end: cython.const[int64_t][::1],
     line_offsets: cython.const[int64_t][::1],
-    take: cython.const[uint8_t][::1] = None,
-    with_self: cython.bint = True,
 ):
     """Parent of each event by containment, and its self time; see `plain_intervals.nest`."""
     n: int64_t = start.shape[0]
     parents = np.full(n, -1, np.int32)
-    selfs = np.zeros(n if with_self else 0, np.int64)
+    selfs = np.zeros(n, np.int64)
     parent: int32_t[::1] = parents
     self_ps: int64_t[::1] = selfs
-    has_take: cython.bint = take is not None
     stack: cython.pointer(int32_t) = cython.NULL
     grown: cython.pointer(int32_t)
     room: int64_t = 0
@@ -34,16 +31,12 @@ def nest(
         for line in range(line_offsets.shape[0] - 1):
             top = 0
             for i in range(line_offsets[line], line_offsets[line + 1]):
-                if has_take and take[i] == 0:
-                    continue
                 while top > 0 and not (start[stack[top - 1]] <= start[i] and end[stack[top - 1]] >= end[i]):
                     top -= 1
-                if with_self:
-                    self_ps[i] = end[i] - start[i]
+                self_ps[i] = end[i] - start[i]
                 if top > 0:
                     parent[i] = stack[top - 1]
-                    if with_self:
-                        self_ps[stack[top - 1]] -= end[i] - start[i]
+                    self_ps[stack[top - 1]] -= end[i] - start[i]
                 if top == room:
                     room = room * 2 if room else 256
                     grown = cython.cast(cython.pointer(int32_t), realloc(stack, room * 4))
@@ -56,12 +49,68 @@ def nest(
             if failed:
                 break
         free(stack)
-        for i in range(self_ps.shape[0]):
+        for i in range(n):
             if self_ps[i] < 0:
                 self_ps[i] = 0
     if failed:
         raise MemoryError
     return parents, selfs
+
+
+def enclose(
+    start: cython.const[int64_t][::1],
+    duration: cython.const[int64_t][::1],
+    line_offsets: cython.const[int64_t][::1],
+    longer: tuple,
+    parent: int32_t[::1],
+    take: cython.const[uint8_t][::1] = None,
+) -> None:
+    """Parent of each event of some lines, into `parent`; see `plain_intervals.enclose`."""
+    longer_rows: cython.const[int64_t][::1] = longer[0]
+    longer_ends: cython.const[int64_t][::1] = longer[1]
+    has_take: cython.bint = take is not None
+    stack: cython.pointer(int64_t) = cython.NULL
+    grown: cython.pointer(int64_t)
+    room: int64_t = 0
+    top: int64_t
+    line: int64_t
+    i: int64_t
+    end: int64_t
+    at: int64_t = 0
+    n_longer: int64_t = longer_rows.shape[0]
+    failed: cython.bint = False
+    with cython.nogil:
+        for line in range(line_offsets.shape[0] - 1):
+            top = 0
+            while at < n_longer and longer_rows[at] < line_offsets[line]:
+                at += 1
+            for i in range(line_offsets[line], line_offsets[line + 1]):
+                end = start[i] + duration[i]
+                if at < n_longer and longer_rows[at] == i:
+                    end = max(end, longer_ends[at])
+                    at += 1
+                parent[i] = -1
+                if has_take and take[i] == 0:
+                    continue
+                while top > 0 and stack[2 * top - 1] < end:
+                    top -= 1
+                if top > 0:
+                    parent[i] = cython.cast(int32_t, stack[2 * top - 2])
+                if top == room:
+                    room = room * 2 if room else 256
+                    grown = cython.cast(cython.pointer(int64_t), realloc(stack, room * 16))
+                    if grown == cython.NULL:
+                        failed = True
+                        break
+                    stack = grown
+                stack[2 * top] = i
+                stack[2 * top + 1] = end
+                top += 1
+            if failed:
+                break
+        free(stack)
+    if failed:
+        raise MemoryError
 
 
 def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t][::1]):

@@ -12,15 +12,12 @@ Int32s = npt.NDArray[np.int32]
 MAX_DEPTH = 4096
 
 
-def nest(
-    start: Int64s, end: Int64s, line_offsets: Int64s, take: npt.NDArray[np.uint8] | None = None, with_self: bool = True
-) -> tuple[Int32s, Int64s]:
+def nest(start: Int64s, end: Int64s, line_offsets: Int64s) -> tuple[Int32s, Int64s]:
     """Parent of each event by containment, and its self time.
 
     Events of line i are line_offsets[i] … line_offsets[i + 1], sorted by (start, -duration). The parent is the innermost
     earlier event that contains the event whole (start <= start and end >= end), -1 if there is none. Self time is the
-    duration minus those of the direct children, never negative. Events with take == 0 take no part: parent -1, self 0.
-    Without `with_self` the second array is empty.
+    duration minus those of the direct children, never negative.
 
         a ─────────────────      parent -1, self = a - b - d
           b ────  d ───          parent a
@@ -28,13 +25,10 @@ def nest(
     """
     parents = [-1] * len(start)
     selfs = [0] * len(start)
-    starts, ends, bounds = start.tolist(), end.tolist(), line_offsets.tolist()
-    taken = None if take is None else take.tolist()
-    for first, last in itertools.pairwise(bounds):
+    starts, ends = start.tolist(), end.tolist()
+    for first, last in itertools.pairwise(line_offsets.tolist()):
         stack: list[int] = []
         for i in range(first, last):
-            if taken is not None and not taken[i]:
-                continue
             while stack and not (starts[stack[-1]] <= starts[i] and ends[stack[-1]] >= ends[i]):
                 stack.pop()
             selfs[i] = ends[i] - starts[i]
@@ -42,7 +36,36 @@ def nest(
                 parents[i] = stack[-1]
                 selfs[stack[-1]] -= ends[i] - starts[i]
             stack.append(i)
-    return np.array(parents, np.int32), np.maximum(np.array(selfs if with_self else [], np.int64), 0)
+    return np.array(parents, np.int32), np.maximum(np.array(selfs, np.int64), 0)
+
+
+def enclose(
+    start: Int64s,
+    duration: Int64s,
+    line_offsets: Int64s,
+    longer: tuple[Int64s, Int64s],
+    parent: Int32s,
+    take: npt.NDArray[np.uint8] | None = None,
+) -> None:
+    """Write the parent of each event of some lines, as `nest` has it, into `parent`; other events' entries stay.
+
+    Lines are given by consecutive `line_offsets`, so that several threads can each do some. Events with take == 0 take no
+    part: parent -1. `longer`: events (ascending) that last until another end than their own, and those ends.
+    """
+    ends = dict(zip(*(column.tolist() for column in longer), strict=True))
+    for first, last in itertools.pairwise(line_offsets.tolist()):
+        stack: list[tuple[int, int]] = []
+        for i in range(first, last):
+            end = int(start[i] + duration[i])
+            end = max(end, ends.get(i, end))
+            parent[i] = -1
+            if take is not None and not take[i]:
+                continue
+            while stack and stack[-1][1] < end:
+                stack.pop()
+            if stack:
+                parent[i] = stack[-1][0]
+            stack.append((i, end))
 
 
 def flood(parent: Int32s, entry_group: Int32s) -> Int32s:

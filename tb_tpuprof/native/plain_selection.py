@@ -35,3 +35,25 @@ def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows
     hidden = inside & (around < limit) & (around >= klass[counted]) & (group[above] == group[counted])
     found: Rows = counted[~hidden].astype(np.int64)
     return found
+
+
+def match(made: Rows, used: Rows, crowd: int) -> tuple[Rows, Rows, Rows, Rows, int] | None:
+    """Producers and consumers of equal keys: (which of `made` have a hub, its number, which of `used`, its number, number of hubs).
+
+    A hub stands for one key that both sides have and that is not on both sides `crowd` times or more; hubs are numbered by key.
+
+        made   5 3 3 9        hub 0 is key 3, hub 1 is key 5
+        used   3 5 5          (0 1 2 → 1 0 0), (0 1 2 → 0 1 1)
+
+    Tracers count ids up from a few beginnings (such as a thread's number, shifted by 32 bits), so that in each block of 2^32
+    keys these lie close together and the compiled twin can count instead of sorting; where they do not, it gives None.
+    """
+    keys, n_made = np.unique(made, return_counts=True)
+    others, n_used = np.unique(used, return_counts=True)
+    shared, mine, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    shared = shared[(n_made[mine] < crowd) | (n_used[theirs] < crowd)]
+    found: list[Rows] = []
+    for side in (made, used):
+        at = np.flatnonzero(np.isin(side, shared)).astype(np.int64)
+        found += [at, np.searchsorted(shared, side[at]).astype(np.int64)]
+    return found[0], found[1], found[2], found[3], len(shared)

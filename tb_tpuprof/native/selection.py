@@ -5,6 +5,9 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 
+MAX_BLOCKS = cython.declare(int64_t, 4096)
+LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
+
 
 def classes_of(metadata: cython.const[int32_t][::1], klass: cython.const[uint8_t][::1]):
     """Class of each event by its metadata row; see `plain_selection.classes_of`."""
@@ -22,20 +25,15 @@ def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][
     """Events whose metadata row is wanted, ascending; see `plain_selection.rows_of`."""
     n: int64_t = metadata.shape[0]
     n_found: int64_t = 0
+    room = np.empty(n, np.int64)  # costs nothing beyond what is written
+    out: int64_t[::1] = room
     i: int64_t
     with cython.nogil:
         for i in range(n):
-            n_found += 1 if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0 else 0
-    rows = np.empty(n_found, np.int64)
-    out: int64_t[::1] = rows
-    n_found = 0
-    if out.shape[0]:
-        with cython.nogil:
-            for i in range(n):
-                if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0:
-                    out[n_found] = i
-                    n_found += 1
-    return rows
+            if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0:
+                out[n_found] = i
+                n_found += 1
+    return room[:n_found].copy()
 
 
 def outermost(
@@ -46,26 +44,95 @@ def outermost(
 ):
     """Events of a class below the limit that lie inside none of their group and of the same or a higher such class."""
     n: int64_t = klass.shape[0]
-    chosen = np.empty(n, np.uint8)
-    keep: uint8_t[::1] = chosen
+    room = np.empty(n, np.int64)  # costs nothing beyond what is written
+    out: int64_t[::1] = room
     n_found: int64_t = 0
     i: int64_t
     above: int64_t
     with cython.nogil:
         for i in range(n):
-            keep[i] = 0
             if klass[i] < limit:
                 above = parent[i]
                 if not (0 <= above < n and klass[above] < limit and klass[above] >= klass[i] and group[above] == group[i]):
-                    keep[i] = 1
-                    n_found += 1
-    rows = np.empty(n_found, np.int64)
-    out: int64_t[::1] = rows
-    n_found = 0
-    if out.shape[0]:
-        with cython.nogil:
-            for i in range(n):
-                if keep[i]:
                     out[n_found] = i
                     n_found += 1
-    return rows
+    return room[:n_found].copy()
+
+
+def match(made: cython.const[int64_t][::1], used: cython.const[int64_t][::1], crowd: int64_t):
+    """Producers and consumers of equal keys; see `plain_selection.match`. None where the keys are too scattered to be counted."""
+    low: int64_t = 2**62
+    high: int64_t = -(2**62)
+    i: int64_t
+    n_hubs: int32_t = 0
+    with cython.nogil:
+        for i in range(made.shape[0]):
+            low = min(low, made[i] >> 32)
+            high = max(high, made[i] >> 32)
+        for i in range(used.shape[0]):
+            low = min(low, used[i] >> 32)
+            high = max(high, used[i] >> 32)
+    if made.shape[0] == 0 or used.shape[0] == 0 or high - low >= MAX_BLOCKS:
+        return None
+    widths = np.zeros(high - low + 1, np.int64)
+    _widen(made, low, widths)
+    _widen(used, low, widths)
+    n: int64_t = int(widths.sum())
+    if n > 8 * (made.shape[0] + used.shape[0]) + 1024:
+        return None
+    base = np.cumsum(widths) - widths
+    hubs = np.empty(n, np.int32)
+    hub: int32_t[::1] = hubs
+    n_made: int32_t[::1] = _counts(made, low, base, n)
+    n_used: int32_t[::1] = _counts(used, low, base, n)
+    with cython.nogil:
+        for i in range(n):
+            hub[i] = -1
+            if n_made[i] > 0 and n_used[i] > 0 and (n_made[i] < crowd or n_used[i] < crowd):
+                hub[i] = n_hubs
+                n_hubs += 1
+    return (*_hubs_of(made, low, base, hub), *_hubs_of(used, low, base, hub), n_hubs)
+
+
+@cython.cfunc
+def _widen(keys: cython.const[int64_t][::1], low: int64_t, width: int64_t[::1]):
+    """Make each block as wide as its largest key needs."""
+    i: int64_t
+    need: int64_t
+    with cython.nogil:
+        for i in range(keys.shape[0]):
+            need = (keys[i] & LOW_BITS) + 1
+            if need > width[(keys[i] >> 32) - low]:
+                width[(keys[i] >> 32) - low] = need
+
+
+@cython.cfunc
+def _counts(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], n: int64_t):
+    """How often each key occurs, by the key's place."""
+    counts = np.zeros(n, np.int32)
+    count: int32_t[::1] = counts
+    i: int64_t
+    with cython.nogil:
+        for i in range(keys.shape[0]):
+            count[base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)] += 1
+    return counts
+
+
+@cython.cfunc
+def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], hub: int32_t[::1]):
+    """Which of the keys have a hub, and which."""
+    room_at = np.empty(keys.shape[0], np.int64)
+    room_hub = np.empty(keys.shape[0], np.int64)
+    at: int64_t[::1] = room_at
+    of: int64_t[::1] = room_hub
+    n: int64_t = 0
+    i: int64_t
+    number: int32_t
+    with cython.nogil:
+        for i in range(keys.shape[0]):
+            number = hub[base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)]
+            if number >= 0:
+                at[n] = i
+                of[n] = number
+                n += 1
+    return room_at[:n].copy(), room_hub[:n].copy()

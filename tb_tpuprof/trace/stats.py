@@ -29,7 +29,10 @@ class StatTable:
     def rows(self, key: str) -> slice:
         """Rows of the table that hold the key."""
         string = self.strings.find(key)
-        first, last = np.searchsorted(self.table["key"], [string, string + 1]) if string >= 0 else (0, 0)
+        if string < 0:
+            return slice(0, 0)
+        keys = self.table["key"]
+        first, last = np.searchsorted(keys, np.array([string, string + 1], keys.dtype))  # another type would copy all the keys
         return slice(int(first), int(last))
 
     def has(self, key: str) -> bool:

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 
 from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents, regions
-from tb_tpuprof.native import flood, nest
+from tb_tpuprof.native import enclose, flood, nest
 from tb_tpuprof.native import plain_intervals as plain
 from tests.builders import PS, drawing
 
@@ -40,7 +40,6 @@ def test_a_region_lasts_from_its_start_mark_to_its_stop_mark() -> None:
         """)
     assert regions(trace).event.tolist() == [0]
     assert parents(trace).tolist() == [-1, 0, -1]
-    assert event_ends(trace)[0] == trace.events["start_ps"][2]
     assert event_ends(trace, np.array([0, 1]))[0] == trace.events["start_ps"][2]
 
 
@@ -71,10 +70,11 @@ def test_compiled_and_plain_nesting_agree_on_random_lines() -> None:
         offsets = np.sort(np.concatenate(([0, n], random.integers(0, n + 1, 3)))).astype(np.int64)
         order = np.concatenate([a + np.lexsort((-(end[a:b]), start[a:b])) for a, b in itertools.pairwise(offsets)]).astype(int)
         start, end = start[order], end[order]
-        take = random.integers(0, 2, n).astype(np.uint8)
-        for arguments in ((start, end, offsets), (start, end, offsets, take)):
-            compiled, twin = nest(*arguments), plain.nest(*arguments)
-            assert np.array_equal(compiled[0], twin[0])
-            assert np.array_equal(compiled[1], twin[1])
+        compiled, twin = nest(start, end, offsets), plain.nest(start, end, offsets)
+        assert np.array_equal(compiled[0], twin[0])
+        assert np.array_equal(compiled[1], twin[1])
+        parent = np.empty(n, np.int32)
+        enclose(start, end - start, offsets, (np.empty(0, np.int64), np.empty(0, np.int64)), parent)
+        assert np.array_equal(parent, twin[0])
         entry = np.where(random.random(n) < 0.2, random.integers(0, 9, n), -1).astype(np.int32)
         assert np.array_equal(flood(compiled[0], entry), plain.flood(twin[0], entry))

@@ -40,12 +40,15 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 
     start, duration, offsets = events
     n = len(start)
-    take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
     assert same(intervals.nest(start, start + duration, offsets), plain_intervals.nest(start, start + duration, offsets))
-    assert same(intervals.nest(start, start + duration, offsets, take), plain_intervals.nest(start, start + duration, offsets, take))
-    assert same(
-        intervals.nest(start, start + duration, offsets, take, False), plain_intervals.nest(start, start + duration, offsets, take, False)
-    )
+    take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))), np.int64)
+    longer = rows, start[rows] + np.array(data.draw(st.lists(st.integers(0, 40), min_size=len(rows), max_size=len(rows))), np.int64)
+    for taken in (None, take):
+        parents = np.full((2, n), 7, np.int32)
+        for found, enclose in zip(parents, (intervals.enclose, plain_intervals.enclose), strict=True):
+            enclose(start, duration, offsets, longer, found, taken)
+        assert same(parents[0], parents[1])
     parent, _ = plain_intervals.nest(start, start + duration, offsets)
     entry = np.array(data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), np.int32)
     assert same(intervals.flood(parent, entry), plain_intervals.flood(parent, entry))
@@ -107,3 +110,24 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
         assert same(wire.parts(block, starts, sizes, number), plain_wire.parts(block, starts, sizes, number))
     inside = (starts >= 0) & (sizes >= 0) & (starts + sizes <= len(data))
     assert same(interning.intern(block, starts[inside], sizes[inside], 1), plain_wire.intern(block, starts[inside], sizes[inside], 1))
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 9))),
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 9))),
+    st.integers(1, 4),
+)
+def test_match(made: list[tuple[int, int]], used: list[tuple[int, int]], crowd: int) -> None:
+    from tb_tpuprof.native import plain_selection, selection
+
+    keys = [np.array([(block << 32) + low for block, low in side], np.int64) for side in (made, used)]
+    found = selection.match(*keys, crowd)
+    assert found is None if not made or not used else same(found, plain_selection.match(*keys, crowd))
+
+
+def test_scattered_keys_are_not_counted() -> None:
+    from tb_tpuprof.native import selection
+
+    assert selection.match(np.array([0, 2**31], np.int64), np.array([2**31], np.int64), 64) is None
+    assert selection.match(np.array([-(2**63), 2**63 - 1], np.int64), np.array([1], np.int64), 64) is None

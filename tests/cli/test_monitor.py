@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -164,6 +166,15 @@ def test_help_names_every_flag(flag: str, capsys: pytest.CaptureFixture[str]) ->
     assert old(flag) == 0
     out = capsys.readouterr().out
     assert all(f"--{flag.name}" in out or f"--[no]{flag.name}" in out for flag in capture_tpu_profile.FLAGS)
+
+
+def test_both_commands_are_installed() -> None:
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text("utf-8")
+    scripts = dict(re.findall(r'^(\w+) = "([\w.]+:\w+)"$', text.partition("[project.scripts]")[2].partition("\n[")[0], re.MULTILINE))
+    assert set(scripts) == {"tpuprof", "capture_tpu_profile"}
+    for entry in scripts.values():
+        module, _, function = entry.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 FLAGS = (Flag("name", "", "n"), Flag("count", 1, "c"), Flag("ops", True, "o", ("operations",)))

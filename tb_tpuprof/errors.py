@@ -27,6 +27,7 @@ class ProfilerError(Exception):
     kind = "profiler_error"
     http_status = 500
     exit_code = 1
+    parameter = ""  # the field of a request that is wrong, where it is one
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -116,6 +117,7 @@ class BadParameter(ProfilerError):
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         super().__init__(f"The parameter {name} cannot be {str(value)[:80]!r}.", f"Allowed: {allowed}.")
+        self.parameter = name
 
 
 class StorageError(ProfilerError):
@@ -169,3 +171,7 @@ class Forbidden(ProfilerError):
     kind = "forbidden"
     http_status = 403
     exit_code = 7
+
+    def __init__(self, message: str, remedy: str = "", parameter: str = "") -> None:
+        super().__init__(message, remedy)
+        self.parameter = parameter

@@ -56,9 +56,9 @@ def test_texts_are_there() -> None:
         assert all(param.title and param.help for param in tool.params)
 
 
-def interfaces() -> dict[str, set[str]]:
-    """Field names of each exported interface of `api/types.ts`, inherited ones too."""
-    source = (ROOT / "frontend" / "src" / "api" / "types.ts").read_text("utf-8")
+def interfaces(module: str = "types.ts") -> dict[str, set[str]]:
+    """Field names of each exported interface of a module of `api/`, inherited ones too."""
+    source = (ROOT / "frontend" / "src" / "api" / module).read_text("utf-8")
     found: dict[str, set[str]] = {}
     for name, base, body in re.findall(r"interface (\w+)(?: extends (\w+))? \{\n(.*?)\n\}", source, re.DOTALL):
         found[name] = set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) | found.get(base, set())

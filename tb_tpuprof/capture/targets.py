@@ -80,4 +80,5 @@ def check_allowed(targets: Iterable[Target], patterns: Sequence[str]) -> None:
             raise Forbidden(
                 f"The owner of this server does not allow profiling {target}.",
                 f"Allowed are: {', '.join(patterns)} (TensorBoard's flag --tpuprof_capture_targets).",
+                parameter="targets",
             )

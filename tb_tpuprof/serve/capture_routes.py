@@ -7,7 +7,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request
 
-from tb_tpuprof.capture.monitor import MonitorOptions
+from tb_tpuprof.capture.monitor import MAX_INTERVAL_MS, MIN_INTERVAL_MS, MonitorOptions
 from tb_tpuprof.capture.options import OPTIONS, Option
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter
@@ -22,6 +22,10 @@ from tb_tpuprof.serve.rules import CaptureRules
 _RUN_NAME: dict[str, object] = {
     "name": "run_name", "title": "Run name", "kind": "text", "unit": "", "default": "", "min": None, "max": None, "choices": [],
     "help": "The new run's name; empty for the present time.",
+}  # fmt: skip
+_INTERVAL: dict[str, object] = {
+    "name": "interval_ms", "title": "Interval", "kind": "int", "unit": "ms", "default": 1000, "choices": [],
+    "min": MIN_INTERVAL_MS, "max": MAX_INTERVAL_MS, "help": "How long each sample watches the job; steps that take longer are missed.",
 }  # fmt: skip
 _MAX_DIGITS = 15
 
@@ -48,6 +52,7 @@ class CaptureRoutes:
 
     def describe(self, _request: Request) -> Body:
         """What the dialog needs: the token, the options with their limits, and where runs may be saved."""
+        running = self.captures.running()
         return _json(
             {
                 "enabled": not self.rules.reason,
@@ -57,6 +62,8 @@ class CaptureRoutes:
                 "default_targets": self.rules.default_targets,
                 "logdirs": [{"name": name, "path": path} for name, path in self.logdirs.paths],
                 "options": [*(option_object(option) for option in OPTIONS), _RUN_NAME],
+                "monitor_options": [_INTERVAL],
+                "running": running.id if running else None,
             }
         )
 

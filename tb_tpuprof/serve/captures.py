@@ -110,7 +110,7 @@ class Captures:
     def start(self, request: CaptureRequest) -> Capture:
         """Begin a capture. Raises CaptureBusy while another one goes on."""
         with self._lock:
-            other = next((known for known in self._known.values() if known.state == "running"), None)
+            other = self.running()
             if other:
                 raise CaptureBusy(
                     f"Another capture is running: {other.request.title}.", "Wait until it has ended, or cancel it; one runs at a time."
@@ -121,6 +121,10 @@ class Captures:
                 self._known.popitem(last=False)
         capture.start()
         return capture
+
+    def running(self) -> Capture | None:
+        """The capture that goes on now."""
+        return next((known for known in tuple(self._known.values()) if known.state == "running"), None)
 
     def get(self, capture_id: str) -> Capture:
         """The capture of that id. Raises CaptureNotFound."""

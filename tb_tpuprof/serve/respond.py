@@ -57,7 +57,8 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
     try:
         return _success(request, handler(request))
     except ProfilerError as error:
-        return _secured(Response(_error(error.kind, error.message, error.remedy), error.http_status, mimetype="application/json"))
+        text = _error(error.kind, error.message, error.remedy, error.parameter)
+        return _secured(Response(text, error.http_status, mimetype="application/json"))
     except MemoryError:
         text = _error("out_of_memory", "This run is too large for the server's memory.", "Open fewer hosts, or profile for a shorter time.")
         return _secured(Response(text, 507, mimetype="application/json"))
@@ -98,5 +99,6 @@ def _secured(response: Response) -> Response:
     return response
 
 
-def _error(kind: str, message: str, remedy: str) -> bytes:
-    return dumps({"error": {"kind": kind, "message": message, "remedy": remedy}})
+def _error(kind: str, message: str, remedy: str, parameter: str = "") -> bytes:
+    where = {"parameter": parameter} if parameter else {}
+    return dumps({"error": {"kind": kind, "message": message, "remedy": remedy, **where}})

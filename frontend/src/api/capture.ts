@@ -31,9 +31,8 @@ export interface CaptureInfo {
   logdirs: { name: string; path: string }[];
   options: CaptureOption[];
   monitor_options: CaptureOption[];
-  /** What runs now. */
+  /** The capture that runs now, whoever started it. */
   running: string | null;
-  monitoring: string | null;
 }
 
 export interface TargetsRequest {
@@ -97,6 +96,7 @@ export interface MonitorSample {
   input_fraction_min: number | null;
   input_fraction_max: number | null;
   error: string;
+  remedy: string;
 }
 
 export interface MonitorAnswer {

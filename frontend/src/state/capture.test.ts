@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CaptureStatus } from '../api/capture';
 import { setApiBase } from '../api/client';
-import { capture, captureInfo, cancelCapture, closeCapture, hasNews, isCaptureOpen, isCapturing, openCapture, openCaptured, startCapture, startError } from './capture';
+import { capture, captureInfo, cancelCapture, closeCapture, followCapture, hasNews, isCaptureOpen, isCapturing, openCapture, openCaptured, startCapture, startError } from './capture';
 import { choose, run } from './selection';
 
 const INFO = { enabled: true, token: 'first', running: null };
@@ -83,6 +83,17 @@ describe('a capture', () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(run.value).toBe('new');
     expect(hasNews.value).toBe(false);
+  });
+
+  it('of somebody else is shown, and offered when it is done, but not opened', async () => {
+    serve({ 'GET capture/status': [state('running'), DONE], 'GET runs': [[200, RUNS]] });
+    closeCapture();
+    void followCapture('theirs');
+    await vi.advanceTimersByTimeAsync(100);
+    expect(isCapturing.value).toBe(true);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(run.value).toBe('old');
+    expect(hasNews.value).toBe(true);
   });
 
   it('is started with the new token after TensorBoard was restarted, once', async () => {

@@ -2,12 +2,15 @@
 import { computed, signal } from '@preact/signals';
 import { fetchCaptureInfo, fetchCaptureStatus, postCancel, postCapture, type CaptureInfo, type CaptureRequest, type CaptureStatus } from '../api/capture';
 import { ApiError } from '../api/client';
+import { recall, remember } from '../base/storage';
 import { loadRuns } from './catalog';
 import { asApiError } from './payload';
 import { choose, isTabShown, run, tool } from './selection';
 
 const POLL_MS = 200;
 const SLOWEST_POLL_MS = 5000;
+/** The capture that this tab of the browser started: others on the same server are shown, but their runs not opened by themselves. */
+const OWN_KEY = 'tpuprof.capture.own';
 
 /** What the server offers; null: not known yet. */
 export const captureInfo = signal<CaptureInfo | null>(null);
@@ -69,10 +72,10 @@ function openRun(name: string): void {
 }
 
 /** Opens what was captured, unless the reader has hidden the dialog and gone elsewhere meanwhile: then the chip offers it. */
-async function end(status: CaptureStatus, from: Place): Promise<void> {
+async function end(status: CaptureStatus, from: Place | null): Promise<void> {
   const isWhole = status.state === 'done' && status.targets.every((target) => target.state === 'saved');
   if (status.state === 'done') await loadRuns(true);
-  const isHere = isTabShown.value && (isCaptureOpen.value || (run.value === from.run && tool.value === from.tool));
+  const isHere = isTabShown.value && (isCaptureOpen.value || (from !== null && run.value === from.run && tool.value === from.tool));
   if (status.state === 'done' && isHere) openRun(status.run);
   if (isWhole && isCaptureOpen.value) closeCapture();
   hasNews.value = !isCaptureOpen.value && status.state !== 'cancelled' && !(isWhole && isHere);
@@ -81,7 +84,7 @@ async function end(status: CaptureStatus, from: Place): Promise<void> {
 /** Asks for a capture's state until it has ended. */
 export async function followCapture(id: string): Promise<void> {
   const mine = ++followed;
-  const from = { run: run.value, tool: tool.value };
+  const from = recall(OWN_KEY, 'sessionStorage') === id ? { run: run.value, tool: tool.value } : null;
   for (let failures = 0; mine === followed; ) {
     try {
       const status = await fetchCaptureStatus(id);
@@ -114,6 +117,7 @@ export async function startCapture(request: CaptureRequest): Promise<boolean> {
     const { capture: id } = await withToken((token) => postCapture(token, request));
     capture.value = { capture: id, state: 'running', run: '', elapsed_ms: 0, message: '', remedy: '', targets: [] };
     hasNews.value = false;
+    remember(OWN_KEY, id, 'sessionStorage');
     void followCapture(id);
     return true;
   } catch (error) {

@@ -2,11 +2,13 @@
 import { computed, signal } from '@preact/signals';
 import { fetchMonitor, postMonitor, postStop, type MonitorAnswer, type MonitorRequest, type MonitorSample } from '../api/capture';
 import type { ApiError } from '../api/client';
+import { recall, remember } from '../base/storage';
 import { withToken } from './capture';
 import { asApiError } from './payload';
 
 const POLL_MS = 1000;
 const SLOWEST_POLL_MS = 10_000;
+const OWN_KEY = 'tpuprof.monitor.own';
 /** Older ones are dropped: an hour of four targets, one each second. */
 export const SAMPLES_KEPT = 14_400;
 
@@ -29,6 +31,12 @@ export function joined(old: readonly MonitorSample[], fresh: readonly MonitorSam
   return added.length ? [...old, ...added].slice(-kept) : old;
 }
 
+/** The monitor that this tab of the browser started; empty: none. */
+export function ownMonitor(): string {
+  const id = recall(OWN_KEY, 'sessionStorage');
+  return typeof id === 'string' ? id : '';
+}
+
 /** Asks for a monitor's samples until it has ended. */
 export async function followMonitor(id: string): Promise<void> {
   const mine = ++followed;
@@ -46,7 +54,8 @@ export async function followMonitor(id: string): Promise<void> {
       if (mine !== followed) return;
       const known = asApiError(error);
       if (known.status === 404) {
-        monitor.value = { monitor: id, source: 'profile', ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
+        // One that an earlier page started may be long gone: nothing to tell.
+        if (monitor.value) monitor.value = { ...monitor.value, state: 'failed', message: known.message, remedy: known.remedy };
         return;
       }
       failures += 1;
@@ -64,6 +73,7 @@ export async function startMonitor(request: MonitorRequest): Promise<boolean> {
   try {
     const { monitor: id } = await withToken((token) => postMonitor(token, request));
     monitor.value = { monitor: id, state: 'running', message: '', remedy: '', source: 'profile' };
+    remember(OWN_KEY, id, 'sessionStorage');
     void followMonitor(id);
     return true;
   } catch (error) {

@@ -1,9 +1,10 @@
-/** Finds again, after a reload, the capture and the monitor that the server still has under way. */
+/** Finds again, after a reload, the capture that runs and the monitor that this tab started. */
 import { followCapture, loadCaptureInfo } from './capture';
-import { followMonitor } from './monitor';
+import { followMonitor, ownMonitor } from './monitor';
 
 export async function findRunning(): Promise<void> {
+  const monitor = ownMonitor();
+  if (monitor) void followMonitor(monitor);
   const info = await loadCaptureInfo();
   if (info?.running) void followCapture(info.running);
-  if (info?.monitoring) void followMonitor(info.monitoring);
 }

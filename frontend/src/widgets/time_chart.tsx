@@ -94,7 +94,7 @@ function timeOption({ unit, series }: TimeChartProps, color: Colors): EChartsCor
       name: scale.label,
       nameGap: 10,
       min: 0,
-      ...(isShare ? { max: 100, splitNumber: 4 } : {}),
+      ...(isShare ? { max: 100, interval: 25 } : {}),
       ...style,
       axisLine: { show: false },
       nameTextStyle: { color: color('--muted'), fontSize: 11, align: 'left', padding: [0, 0, 0, 8 - LEFT_PX] },

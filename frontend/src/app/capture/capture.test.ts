@@ -21,7 +21,6 @@ const info: CaptureInfo = {
   options: [DURATION, LEVEL, NAME],
   monitor_options: [],
   running: null,
-  monitoring: null,
 };
 const form = (change: Partial<CaptureForm> = {}): CaptureForm => ({ ...NO_TARGETS, logdir: '', options: {}, targets: 'a:1', ...change });
 

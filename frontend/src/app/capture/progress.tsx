@@ -98,7 +98,7 @@ export function Progress({ status, info }: { status: CaptureStatus; info: Captur
           ))}
         </ul>
       )}
-      {(!status.targets.length || status.state !== 'failed') && <Why message={status.message} remedy={status.remedy} />}
+      {!status.targets.some(({ message }) => message) && <Why message={status.message} remedy={status.remedy} />}
       {isRunning && isSilent.value && <p class="why">The server does not answer. It is asked again and again; is TensorBoard still running?</p>}
       {refused && (
         <div class="message failed" role="alert">

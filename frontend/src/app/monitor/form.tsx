@@ -2,10 +2,10 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CaptureInfo } from '../../api/capture';
+import { recall, RECENT_KEY, remember } from '../../base/storage';
 import { isMonitorStarting, monitorError, samples, startMonitor, stopMonitor } from '../../state/monitor';
 import { choose, toolParams } from '../../state/selection';
 import { plural } from '../../base/units';
-import { recall, RECENT_KEY, remember } from '../capture/memory';
 import { withRecent, type FieldErrors, type TargetForm } from '../capture/model';
 import { OptionField } from '../capture/option_fields';
 import { TargetFields } from '../capture/target_fields';

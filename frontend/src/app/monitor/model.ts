@@ -121,7 +121,7 @@ export interface Verdict {
 
 function failedText(failed: readonly MonitorSample[]): string {
   const first = failed[0];
-  return first ? `${first.target}: ${first.error}` : '';
+  return first ? `${first.target}: ${first.error} ${first.remedy}`.trim() : '';
 }
 
 function pluralTargets(n: number): string {

@@ -23,6 +23,7 @@ const sample = (n: number, change: Partial<MonitorSample> = {}): MonitorSample =
   input_fraction_min: 0.4,
   input_fraction_max: 0.4,
   error: '',
+  remedy: '',
   ...change,
 });
 const NOTHING = { device_idle_fraction: null, step_time_avg_ps: null, step_time_min_ps: null, step_time_max_ps: null, n_steps: null, input_fraction_avg: null, input_fraction_min: null, input_fraction_max: null };

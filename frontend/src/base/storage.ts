@@ -1,0 +1,22 @@
+/** What the browser remembers: for good (what was typed last) or for this tab (what it started). Where it may not, all works without. */
+
+/** The targets last used, by the dialog and by the monitor. */
+export const RECENT_KEY = 'tpuprof.targets';
+
+type Place = 'localStorage' | 'sessionStorage';
+
+export function recall(key: string, place: Place = 'localStorage'): unknown {
+  try {
+    return JSON.parse(window[place].getItem(key) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+export function remember(key: string, value: unknown, place: Place = 'localStorage'): void {
+  try {
+    window[place].setItem(key, JSON.stringify(value));
+  } catch {
+    // Storage is full or forbidden: the form begins with its defaults the next time.
+  }
+}

@@ -19,15 +19,16 @@ from tests.free_port import free_port
 from tests.integration.jobs import ROOT, environment, python_with, running
 
 PAGE = (ROOT / "docs" / "capture.md").read_text("utf-8")
-# What each program within a job records, as said on the page, and what marks its steps.
+# How many steps each program within a job records, what marks them, the package it needs, and the first one that is shown: the
+# one before is left out, for the recording's start falls into it. (Keras counts its batches from the first on, recorded or not.)
 RECORDED = {
-    "keras_callback": (10, "function", "keras"),
-    "tensorflow_start_stop": (10, "annotation", "tensorflow"),
-    "tensorflow_block": (10, "annotation", "tensorflow"),
-    "custom_loop": (20, "annotation", "tensorflow"),
-    "keras_predict": (20, "function", "keras"),
-    "jax_trace": (10, "annotation", "jax"),
-    "jax_start_stop": (10, "annotation", "jax"),
+    "keras_callback": (10, "function", "keras", "10"),
+    "tensorflow_start_stop": (10, "annotation", "tensorflow", "train 1"),
+    "tensorflow_block": (10, "annotation", "tensorflow", "train 1"),
+    "custom_loop": (20, "annotation", "tensorflow", "train 1"),
+    "keras_predict": (20, "function", "keras", "1"),
+    "jax_trace": (10, "annotation", "jax", "train 1"),
+    "jax_start_stop": (10, "annotation", "jax", "train 1"),
 }
 SERVERS = {"tensorflow_server", "keras_server", "jax_server"}
 
@@ -86,7 +87,7 @@ def test_every_program_of_the_page_is_tested() -> None:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_recording_from_inside(name: str, tmp_path: Path) -> None:
-    n_steps, source, package = RECORDED[name]
+    n_steps, source, package, first = RECORDED[name]
     python = python_with(package, "tensorflow") if package == "keras" else python_with(package)
     (tmp_path / "job.py").write_text(programs()[name], "utf-8")
     done = subprocess.run([python, "job.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300, check=False)
@@ -96,7 +97,7 @@ def test_recording_from_inside(name: str, tmp_path: Path) -> None:
     found = session.get(steps, host)
     check_steps(found, source)
     assert len(found) + found.n_trimmed + found.n_incomplete == n_steps
-    assert found.name[0] == ("train 1" if source == "annotation" else "1")  # step 0 is left out: the recording's start falls into it
+    assert found.name[0] == first
 
 
 def started(name: str, folder: Path, package: str) -> tuple[Any, int]:

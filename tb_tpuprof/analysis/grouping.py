@@ -27,6 +27,8 @@ from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.stat_rows import events_named, events_with, first_ints, metadata_named, values_at
 from tb_tpuprof.trace.trace import Trace
 
+_NO_NUMBER = np.iinfo(np.int64).min
+_MOST_AROUND = 64
 IMPLICIT_ROOTS = ("FunctionRun", "SessionRun", "RunGraph", EXECUTOR)
 _ROOT_LEVELS = {"TraceContext": 1, "BatchingSessionRun": 1, "ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2}
 _DATA_FUNCTIONS = tuple(f"InstantiatedCapturedFunction::{name}" for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync"))
@@ -166,37 +168,36 @@ def _claim_by_level(
 def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.intp]) -> Groups:
     """Name groups after their roots: the graph's type or the root's name, then iteration, step number or group number."""
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][order]]
-    above = parents(trace)
-    numbers = [first_ints(trace, key) for key in ("iter_num", "step_num")]
     graph_type = trace.event_stats.texts("graph_type")
     graph_types = dict(zip(graph_type.owner.tolist(), graph_type.value.tolist(), strict=True))
-    own = [values_at(order, *pair, -1) for pair in numbers]
-    numbered = np.where(own[0] >= 0, own[0], own[1]).tolist()
     texts = np.where(implicit, -1, trace.metadata["name"][trace.events["metadata"][order]]).tolist()
     text_of = {i: trace.strings.get(i) for i in {*texts, *graph_types.values()}}
     names: dict[int, str] = {}
-    for number, root in enumerate(order.tolist()):
-        found: int | None = numbered[number] if numbered[number] >= 0 else _number_above(root, above, numbers)
+    for number, (root, found) in enumerate(zip(order.tolist(), _numbers(trace, order).tolist(), strict=True)):
         name = text_of[graph_types.get(root, texts[number])]
-        names[number] = f"{name} {number if found is None else found}".strip()
+        names[number] = f"{name} {number if found == _NO_NUMBER else found}".strip()
     for number in np.unique(group[group >= len(order)]).tolist() if len(group) else []:
         names[number] = str(number)
     return Groups(group, names, np.sort(order[~implicit]))
 
 
-def _number_above(
-    root: int, above: npt.NDArray[np.int32], numbers: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
-) -> int | None:
-    """The iteration's or step's number of the nearest enclosing event that has one."""
-    chain: list[int] = []
-    while (root := int(above[root])) >= 0 and len(chain) < 64:
-        chain.append(root)
-    for owner, value in numbers:
-        for row in chain:
-            at = int(np.searchsorted(owner, row))
-            if at < len(owner) and owner[at] == row:
-                return int(value[at])
-    return None
+def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Number of each root's iteration or step: its own, else that of the nearest event around it that has one."""
+    kinds = [first_ints(trace, key) for key in ("iter_num", "step_num")]
+    own = [values_at(roots, *kind, -1) for kind in kinds]
+    result = np.where(own[0] >= 0, own[0], np.where(own[1] >= 0, own[1], _NO_NUMBER))
+    above = parents(trace)
+    for owner, value in kinds:
+        open_ = np.flatnonzero(result == _NO_NUMBER)
+        around = above[roots[open_]]
+        for _ in range(_MOST_AROUND):
+            open_, around = open_[around >= 0], around[around >= 0]
+            if not len(open_) or not len(owner):
+                break
+            found = values_at(around, owner, value, _NO_NUMBER)
+            result[open_] = found
+            open_, around = open_[found == _NO_NUMBER], above[around[found == _NO_NUMBER]]
+    return result
 
 
 @once

@@ -32,7 +32,8 @@ _TIMEOUT_S, _METADATA_TIMEOUT_S = 20.0, 2.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _LOGIN = "Run: gcloud auth application-default login"
 _PART = r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}"
-_FULL = rf"projects/(?P<project>[a-zA-Z0-9][a-zA-Z0-9.:_-]{{0,99}})/locations/(?P<zone>{_PART})/nodes/"
+_PROJECT = r"[a-zA-Z0-9][a-zA-Z0-9.:_-]{0,99}"
+_FULL = rf"projects/(?P<project>{_PROJECT})/locations/(?P<zone>{_PART})/nodes/"
 _NAME = re.compile(rf"(?:{_FULL})?(?P<node>{_PART})(?::(?P<port>\d{{1,5}}))?", re.ASCII)
 _ZONE = re.compile(r"(?:.*/)?([a-z]+-[a-z]+[0-9]+-[a-z])")
 
@@ -64,6 +65,9 @@ def resolve_tpus(text: str, place: TpuPlace = TpuPlace(), login: Callable[[], Lo
     if not names or len(names) > MAX_NAMES:
         raise BadParameter("tpu", text, f"1 to {MAX_NAMES} names of TPUs, separated by commas")
     parsed = [_parsed(name) for name in names]
+    for field, value, pattern in (("tpu_zone", place.zone, _PART), ("gcp_project", place.project, _PROJECT)):
+        if value and not re.fullmatch(pattern, value, re.ASCII):
+            raise BadParameter(field, value, "letters, digits and . _ -")
     api_url = _checked_url(place.api_url or os.environ.get(API_VARIABLE, "") or API_URL)
     access = (login or default_login)()
     found: dict[Target, None] = {}

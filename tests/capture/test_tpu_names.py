@@ -175,6 +175,12 @@ def test_names_that_are_none(name: str) -> None:
         resolve_tpus(name, TpuPlace(ZONE, PROJECT), lambda: Login(TOKEN))
 
 
+@pytest.mark.parametrize("place", [TpuPlace("../x", PROJECT), TpuPlace(ZONE, "p/../../q"), TpuPlace("a b", PROJECT), TpuPlace(ZONE, "é")])
+def test_zones_and_projects_that_are_none(place: TpuPlace) -> None:
+    with pytest.raises(BadParameter, match=r"tpu_zone|gcp_project"):
+        resolve_tpus("t", place, lambda: Login(TOKEN))
+
+
 def test_zone_and_project_are_found_out(api: TpuApi, monkeypatch: pytest.MonkeyPatch) -> None:
     api.nodes["v2"]["my-tpu"] = node("my-tpu")
     monkeypatch.setenv("GCE_METADATA_HOST", api.url.removeprefix("http://"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.requests import Sample
-from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC
+from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC, TF_DATA
 
 MAX_ZOOM_S = 0.010
 MAX_START_S = 2.0
@@ -15,13 +15,17 @@ MAX_VIEW_BYTES = 500_000
 
 @dataclass(frozen=True)
 class Measure:
-    """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches on disk from before."""
+    """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches on disk from before.
+
+    `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1.
+    """
 
     title: str
     tool: str
     mode: str = "first"
     reopen: bool = False
     from_start: bool = False
+    peer: str = "peer"
 
 
 OVERVIEW_COLD = Measure("overview, cold", "overview_page")
@@ -29,6 +33,7 @@ OVERVIEW_WARM = Measure("overview, warm (asked again)", "overview_page", mode="a
 OVERVIEW_REOPEN = Measure("overview, reopened (cache on disk)", "overview_page", reopen=True)
 OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
 INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
+TF_DATA_COLD = Measure("tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
@@ -42,6 +47,7 @@ MEASURES = {
     ),
     SYNTHETIC: (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
     EIGHT_HOSTS: (OVERVIEW_COLD,),
+    TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
 
 
@@ -117,4 +123,5 @@ TARGETS = (
     _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", own_seconds, MAX_START_S, "s"),
     _alone(SYNTHETIC, VIEW_FROM_START, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
+    _at_least(TF_DATA, TF_DATA_COLD, 10),
 )

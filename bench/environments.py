@@ -1,6 +1,7 @@
-"""Which Python runs what: this project here, the peer and JAX in environments of their own under `.bench/`.
+"""Which Python runs what: this project here, the peers and JAX in environments of their own under `.bench/`.
 
-`TPUPROF_PEER_PYTHON` and `TPUPROF_ML_PYTHON` name interpreters that exist already; otherwise they are made on first use.
+`TPUPROF_PEER_PYTHON`, `TPUPROF_TF_PYTHON` and `TPUPROF_ML_PYTHON` name interpreters that exist already; otherwise they are made
+on first use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORK_DIR = ROOT / ".bench"
 PEER_REQUIREMENTS = ("xprof==2.24.2",)
+TF_REQUIREMENTS = ("tensorflow-cpu==2.18.1",)
 ML_REQUIREMENTS = ("jax==0.10.2",)
 
 
@@ -25,8 +27,10 @@ def work_dir() -> Path:
     return WORK_DIR
 
 
-def peer_python() -> str:
-    """The interpreter that has xprof."""
+def peer_python(peer: str = "peer") -> str:
+    """The interpreter that has xprof or, for the peer `tf`, an old TensorFlow."""
+    if peer == "tf":
+        return os.environ.get("TPUPROF_TF_PYTHON") or _made("tf", TF_REQUIREMENTS)
     return os.environ.get("TPUPROF_PEER_PYTHON") or _made("peer", PEER_REQUIREMENTS)
 
 

@@ -65,15 +65,15 @@ def _sample(run: Run, measure: Measure, side: str) -> Sample:
     folder = run.linked(side)  # also removes the caches that the peer left beside the files
     request = Request(measure.tool, str(folder), run.first_host, measure.mode, use_cache=measure.reopen)
     if measure.reopen:
-        _ask(request, side)
-    seconds, sample = _ask(request, side)
+        _ask(request, side, measure.peer)
+    seconds, sample = _ask(request, side, measure.peer)
     return replace(sample, seconds=seconds) if measure.from_start else sample
 
 
-def _ask(request: Request, side: str) -> tuple[float, Sample]:
+def _ask(request: Request, side: str, peer: str) -> tuple[float, Sample]:
     """Seconds from the start of the child to its first answer, and what it measured."""
-    python = sys.executable if side == OURS else peer_python()
-    command = [python, "-m", f"bench.child_{side}", json.dumps(asdict(request))]
+    python = sys.executable if side == OURS else peer_python(peer)
+    command = [python, "-m", f"bench.child_{side if side == OURS else peer}", json.dumps(asdict(request))]
     log = work_dir() / f"{side}.log"
     with log.open("wb") as errors:
         start = time.perf_counter()

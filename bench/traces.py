@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.environments import ROOT, ml_python, work_dir
 from bench.synthetic_trace import write_trace
+from bench.tf_data_trace import write_copies
 
 XPLANE_SUFFIX = ".xplane.pb"
 N_HOSTS = 8
@@ -21,6 +22,8 @@ N_SYNTHETIC_EVENTS = 10_000_000
 JAX_CPU = "jax_cpu"
 SYNTHETIC = "synthetic_10m"
 EIGHT_HOSTS = "eight_hosts"
+TF_DATA = "tf_data"
+N_COPIES = 50
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,15 @@ def eight_hosts_run() -> Run:
         link.unlink(missing_ok=True)
         _link(source, link)
     return _run(EIGHT_HOSTS, folder)
+
+
+def tf_data_run() -> Run:
+    """The demo run with the slow input pipeline, as if it had run for longer: about 1.8 M events in 56 MB."""
+    folder = work_dir() / "traces" / TF_DATA
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        source = next(run for run in demo_runs() if run.name == "keras_slow_input").files[0]
+        write_copies(source, folder / source.name, N_COPIES)
+    return _run(TF_DATA, folder)
 
 
 def _run(name: str, folder: Path) -> Run:

@@ -44,7 +44,7 @@ function apiUrl(path: string, query: Record<string, string> = {}): string {
   return url.toString();
 }
 
-export function dataUrl(query: DataQuery, format?: { format: 'json' | 'columns' | 'csv'; table?: string }): string {
+export function dataUrl(query: DataQuery, format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string }): string {
   const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
   return apiUrl(`data/${encodeURIComponent(query.tool)}`, { ...query.params, run: query.run, ...hosts, ...format });
 }
@@ -144,4 +144,9 @@ export function fetchTools(run: string): Promise<ToolsAnswer> {
 /** The payload of a tool; `columns` for large ones. */
 export function fetchPayload(query: DataQuery, format: 'json' | 'columns' = 'json', signal?: AbortSignal): Promise<Payload> {
   return get<Payload>(dataUrl(query, format === 'columns' ? { format } : undefined), signal);
+}
+
+/** The body of a download as it is; failures as ApiError, which a plain link would hide. */
+export async function fetchFile(query: DataQuery, format: 'csv' | 'trace', signal?: AbortSignal): Promise<Blob> {
+  return (await request(dataUrl(query, { format }), signal)).blob();
 }

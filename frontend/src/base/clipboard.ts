@@ -28,8 +28,12 @@ export function saveUrl(url: string, name: string): void {
   link.click();
 }
 
-export function saveText(text: string, name: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+export function saveBlob(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
   saveUrl(url, name);
   window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export function saveText(text: string, name: string, type: string): void {
+  saveBlob(new Blob([text], { type }), name);
 }

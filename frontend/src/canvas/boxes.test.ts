@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { boxAt, encodeInstances, firstAfter, instancesWithin, rowAt, type Boxes } from './boxes';
-import { orderByLook } from './canvas2d';
+import { boxAt, encodeInstances, firstAfter, firstInstanceFrom, instancesWithin, rowAt, type Boxes } from './boxes';
+import { bandsOf } from './renderer';
 
 /** Row 0: [10, 20) [30, 31); row 1: [12, 14) three merged. */
 const BOXES: Boxes = {
@@ -11,45 +11,56 @@ const BOXES: Boxes = {
   eventId: Float64Array.of(7, 8, 9),
   nMerged: Float64Array.of(1, 1, 3),
   names: ['a', 'b'],
+  style: Uint8Array.of(4, 9, 4),
+  longestPs: Float64Array.of(10, 1, 1),
   rowFirst: Int32Array.of(0, 2, 3),
 };
 const PLACES = { y: Float32Array.of(24, 42), height: Uint8Array.of(17, 17) };
-const STYLES = Uint8Array.of(4, 9);
 const WINDOW = { startPs: 10, endPs: 40 };
 
 describe('encodeInstances', () => {
   it('rebases times to the window and carries looks and places', () => {
-    const batch = encodeInstances(BOXES, PLACES, STYLES, WINDOW);
+    const batch = encodeInstances(BOXES, PLACES, null, WINDOW);
     expect([batch.n, batch.originPs]).toEqual([3, 10]);
     expect([...batch.floats.subarray(0, 3)]).toEqual([0, 10, 24]);
     expect([...batch.floats.subarray(8, 11)]).toEqual([2, 4, 42]);
     expect([...batch.marks.subarray(44, 47)]).toEqual([4, 1, 17]);
   });
   it('leaves out rows that are folded away', () => {
-    const batch = encodeInstances(BOXES, { ...PLACES, y: Float32Array.of(Number.NaN, 42) }, STYLES, WINDOW);
+    const batch = encodeInstances(BOXES, { ...PLACES, y: Float32Array.of(Number.NaN, 42) }, null, WINDOW);
     expect(batch.n).toBe(1);
     expect(batch.floats[2]).toBe(42);
   });
   it('keeps the near end of an event exact that began an hour before the window', () => {
     const hour = 3.6e15;
     const long: Boxes = { ...BOXES, n: 1, startPs: Float64Array.of(0), durationPs: Float64Array.of(hour + 500), nameId: Int32Array.of(0), nMerged: Float64Array.of(1), rowFirst: Int32Array.of(0, 1) };
-    const batch = encodeInstances(long, { y: Float32Array.of(0), height: Uint8Array.of(17) }, STYLES, { startPs: hour, endPs: hour + 1000 });
+    const batch = encodeInstances(long, { y: Float32Array.of(0), height: Uint8Array.of(17) }, null, { startPs: hour, endPs: hour + 1000 });
     expect(batch.floats[0]).toBe(-10_000);
     expect(batch.floats[1]).toBe(500);
   });
   it('tells which instances are in sight', () => {
-    const batch = encodeInstances(BOXES, PLACES, STYLES, WINDOW);
+    const batch = encodeInstances(BOXES, PLACES, null, WINDOW);
     expect(instancesWithin(batch, 0, 1000)).toEqual([0, 3]);
     expect(instancesWithin(batch, 42, 1000)).toEqual([2, 3]);
     expect(instancesWithin(batch, 100, 200)).toEqual([0, 0]);
   });
 });
 
-describe('orderByLook', () => {
-  it('brings equal looks together and keeps every box', () => {
-    const { order, first } = orderByLook(encodeInstances(BOXES, PLACES, STYLES, WINDOW));
-    expect([...order]).toEqual([0, 2, 1]);
-    expect(first[first.length - 1]).toBe(3);
+describe('what is drawn', () => {
+  it('marks merged boxes and those that a search did not find', () => {
+    const { marks } = encodeInstances(BOXES, PLACES, Uint8Array.of(1, 0, 1), WINDOW);
+    expect([marks[13], marks[29], marks[45]]).toEqual([2, 0, 3]);
+  });
+  it('begins a row with the last box that starts before the window', () => {
+    const batch = encodeInstances(BOXES, PLACES, null, WINDOW);
+    expect(firstInstanceFrom(batch, 0, 5)).toBe(0);
+    expect(firstInstanceFrom(batch, 0, 25)).toBe(1);
+    expect(firstInstanceFrom(batch, 1, -5)).toBe(2);
+  });
+  it('draws pinned rows in a band of their own', () => {
+    const frame = { widthPx: 100, heightPx: 300, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 70 };
+    expect(bandsOf(frame, 0)).toEqual([{ topPx: 0, bottomPx: 300, scrollPx: 70 }]);
+    expect(bandsOf(frame, 60)).toEqual([{ topPx: 60, bottomPx: 300, scrollPx: 70 }, { topPx: 0, bottomPx: 60, scrollPx: -20_000 }]);
   });
 });
 

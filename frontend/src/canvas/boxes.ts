@@ -17,18 +17,22 @@ export interface Boxes {
   /** 1: one event, drawn exactly; more: that many events too short for a pixel. */
   readonly nMerged: Float64Array;
   readonly names: readonly string[];
+  /** The look of each box: a number of the palette. */
+  readonly style: Uint8Array;
+  /** Of a merged box the longest event within; its own duration where it is one event. */
+  readonly longestPs: Float64Array;
   /** Boxes of row r are rowFirst[r] … rowFirst[r + 1] - 1. */
   readonly rowFirst: Int32Array;
 }
 
-/** Where each row of a batch is, from the top of the scrolled content, in CSS pixels. */
+/** Where each row of a batch is, from the top of the content, in CSS pixels (see PIN_PX for negative ones). NaN: it is hidden. */
 export interface RowPlaces {
   readonly y: Float32Array;
   readonly height: Uint8Array;
 }
 
 /**
- * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, is-merged, height, unused.
+ * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, flags (MERGED, DIM), height, unused.
  */
 export interface InstanceBatch {
   readonly n: number;
@@ -43,6 +47,11 @@ export interface InstanceBatch {
 }
 
 export const INSTANCE_BYTES = 16;
+export const MERGED = 1;
+export const DIM = 2;
+
+/** Rows pinned above the scrolled content lie this far above its top: one batch holds both, each is drawn in its own band. */
+export const PIN_PX = 20_000;
 
 /**
  * How far beyond the window a box may reach in the buffer, in windows. An event that began an hour before a 1 µs window
@@ -53,7 +62,7 @@ const REACH = 10;
 export function encodeInstances(
   boxes: Boxes,
   places: RowPlaces,
-  styleOfName: Uint8Array,
+  isDim: Uint8Array | null,
   window: { readonly startPs: number; readonly endPs: number },
 ): InstanceBatch {
   const originPs = window.startPs;
@@ -75,8 +84,8 @@ export function encodeInstances(
       floats[4 * n] = Math.max(from, -reach);
       floats[4 * n + 1] = Math.min(from + (boxes.durationPs[i] as number), reach);
       floats[4 * n + 2] = y;
-      marks[16 * n + 12] = styleOfName[boxes.nameId[i] as number] ?? 0;
-      marks[16 * n + 13] = (boxes.nMerged[i] as number) > 1 ? 1 : 0;
+      marks[16 * n + 12] = boxes.style[i] as number;
+      marks[16 * n + 13] = ((boxes.nMerged[i] as number) > 1 ? MERGED : 0) | (isDim?.[i] ? DIM : 0);
       marks[16 * n + 14] = places.height[row] as number;
     }
   }
@@ -95,6 +104,19 @@ export function instancesWithin(batch: InstanceBatch, topPx: number, bottomPx: n
     to = Math.max(to, batch.rowFirst[row + 1] as number);
   }
   return [Math.min(from, to), to];
+}
+
+/** The first instance of a row that can reach beyond `from` (from originPs): the last that starts before it, or the row's first. */
+export function firstInstanceFrom(batch: InstanceBatch, row: number, from: number): number {
+  const first = batch.rowFirst[row] as number;
+  let lo = first;
+  let hi = batch.rowFirst[row + 1] as number;
+  while (lo < hi) {
+    const middle = (lo + hi) >>> 1;
+    if ((batch.floats[4 * middle] as number) <= from) lo = middle + 1;
+    else hi = middle;
+  }
+  return Math.max(first, lo - 1);
 }
 
 /** The first box of rows[lo, hi) that starts after timePs. */

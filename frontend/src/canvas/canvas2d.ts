@@ -1,56 +1,35 @@
 /**
- * Boxes on a plain 2D canvas: the fallback where WebGL2 is missing or its context was lost. The batch is ordered by look
- * once, so that a frame changes the fill a few dozen times, not once a box.
+ * Boxes on a plain 2D canvas: the fallback where WebGL2 is missing, emulated, or its context was lost. A frame walks the rows
+ * in sight only, finds the first box in view by bisection, and sets the fill once per run of boxes of one look.
  */
 
-import type { InstanceBatch } from './boxes';
-import { cssOf, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, mix, type BoxColors, type BoxRenderer, type Frame } from './renderer';
+import { DIM, firstInstanceFrom, MERGED, type InstanceBatch } from './boxes';
+import { cssOf, DIM_FILL, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MERGED_FILL, mix, type Band, type BoxColors, type BoxRenderer, type Frame } from './renderer';
 
-const N_LOOKS = MAX_STYLES * 2;
+type Fill = string | CanvasPattern;
 
-/** Instance numbers ordered by look (style × 2 + is-merged): a counting sort. */
-export function orderByLook(batch: InstanceBatch): { order: Uint32Array; first: Uint32Array } {
-  const first = new Uint32Array(N_LOOKS + 1);
-  for (let i = 0; i < batch.n; i++) {
-    const slot = lookOf(batch, i) + 1;
-    first[slot] = (first[slot] as number) + 1;
-  }
-  for (let look = 0; look < N_LOOKS; look++) first[look + 1] = (first[look + 1] as number) + (first[look] as number);
-  const next = first.slice();
-  const order = new Uint32Array(batch.n);
-  for (let i = 0; i < batch.n; i++) {
-    const look = lookOf(batch, i);
-    const slot = next[look] as number;
-    order[slot] = i;
-    next[look] = slot + 1;
-  }
-  return { order, first };
-}
-
-function lookOf(batch: InstanceBatch, i: number): number {
-  return ((batch.marks[16 * i + 12] as number) % MAX_STYLES) * 2 + (batch.marks[16 * i + 13] as number);
-}
+/** A look is style × 4 + flags. */
+const FLAGS = [0, MERGED, DIM, MERGED | DIM] as const;
 
 class Canvas2dRenderer implements BoxRenderer {
   readonly kind = 'canvas2d';
   private batch: InstanceBatch | null = null;
-  private order: Uint32Array = new Uint32Array(0);
-  private first: Uint32Array = new Uint32Array(N_LOOKS + 1);
-  private looks: (string | CanvasPattern)[] = [];
+  private looks: Fill[] = [];
 
   constructor(
     readonly canvas: HTMLCanvasElement,
     private readonly context: CanvasRenderingContext2D,
   ) {}
 
-  setColors(colors: BoxColors): void {
-    this.looks = colors.fills.flatMap((fill) => [
-      cssOf(fill),
-      this.hatching(cssOf(mix(fill, colors.background, MERGED_FILL)), cssOf(mix(fill, colors.background, HATCH_FILL))),
-    ]);
+  setColors({ fills, background }: BoxColors): void {
+    this.looks = fills.flatMap((fill) => FLAGS.map((flags): Fill => {
+      const strength = flags & DIM ? DIM_FILL : 1;
+      const shade = (share: number): string => cssOf(mix(fill, background, share * strength));
+      return flags & MERGED ? this.hatching(shade(MERGED_FILL), shade(HATCH_FILL)) : shade(1);
+    }));
   }
 
-  private hatching(ground: string, line: string): string | CanvasPattern {
+  private hatching(ground: string, line: string): Fill {
     const tile = document.createElement('canvas');
     tile.width = tile.height = HATCH_PX;
     const context = tile.getContext('2d');
@@ -66,34 +45,47 @@ class Canvas2dRenderer implements BoxRenderer {
 
   setBatch(batch: InstanceBatch): void {
     this.batch = batch;
-    ({ order: this.order, first: this.first } = orderByLook(batch));
   }
 
-  draw(frame: Frame): void {
+  draw(frame: Frame, bands: readonly Band[]): void {
     const { canvas, context, batch } = this;
     fitCanvas(canvas, frame);
     context.clearRect(0, 0, canvas.width, canvas.height);
     if (!batch) return;
-    for (let look = 0; look < N_LOOKS; look++) {
-      const last = this.first[look + 1] as number;
-      if (this.first[look] === last) continue;
-      context.fillStyle = this.looks[look] ?? this.looks[0] ?? '#888';
-      for (let k = this.first[look] as number; k < last; k++) this.fill(batch, this.order[k] as number, frame);
+    for (const band of bands) {
+      context.save();
+      context.beginPath();
+      context.rect(0, Math.round(band.topPx * frame.pixelRatio), canvas.width, Math.round((band.bottomPx - band.topPx) * frame.pixelRatio));
+      context.clip();
+      for (let row = 0; row < batch.rowTop.length; row++) {
+        if ((batch.rowTop[row] as number) > band.scrollPx + band.bottomPx || (batch.rowBottom[row] as number) < band.scrollPx + band.topPx) continue;
+        this.drawRow(batch, row, frame, band);
+      }
+      context.restore();
     }
   }
 
-  private fill(batch: InstanceBatch, i: number, frame: Frame): void {
-    const perPs = this.canvas.width / (frame.endPs - frame.startPs);
+  private drawRow(batch: InstanceBatch, row: number, frame: Frame, band: Band): void {
+    const { context, canvas } = this;
+    const { floats, marks } = batch;
+    const perPs = canvas.width / (frame.endPs - frame.startPs);
     const from = frame.startPs - batch.originPs;
-    const left = Math.round(((batch.floats[4 * i] as number) - from) * perPs);
-    const right = Math.round(((batch.floats[4 * i + 1] as number) - from) * perPs);
-    if (right < 0 || left > this.canvas.width) return;
-    const top = Math.round(((batch.floats[4 * i + 2] as number) - frame.scrollPx) * frame.pixelRatio);
-    const height = Math.round((batch.marks[16 * i + 14] as number) * frame.pixelRatio);
-    if (top > this.canvas.height || top + height < 0) return;
-    const start = Math.max(left, -4);
-    const width = Math.min(right, this.canvas.width + 4) - start;
-    this.context.fillRect(start, top, width >= GAP_FROM_PX ? width - 1 : Math.max(width, 1), height);
+    const to = frame.endPs - batch.originPs;
+    const top = Math.round(((batch.rowTop[row] as number) - band.scrollPx) * frame.pixelRatio);
+    const height = Math.round(((batch.rowBottom[row] as number) - (batch.rowTop[row] as number)) * frame.pixelRatio);
+    const last = batch.rowFirst[row + 1] as number;
+    let look = -1;
+    for (let i = firstInstanceFrom(batch, row, from); i < last; i++) {
+      const start = floats[4 * i] as number;
+      if (start > to) break;
+      const left = Math.max(Math.round((start - from) * perPs), -4);
+      const right = Math.min(Math.round(((floats[4 * i + 1] as number) - from) * perPs), canvas.width + 4);
+      if (right < 0) continue;
+      const own = (marks[16 * i + 12] as number) * 4 + (marks[16 * i + 13] as number);
+      if (own !== look) context.fillStyle = this.looks[(look = own)] ?? '#888';
+      const width = right - left;
+      context.fillRect(left, top, width >= GAP_FROM_PX ? width - 1 : Math.max(width, 1), height);
+    }
   }
 
   dispose(): void {

@@ -1,7 +1,7 @@
 /** Names onto boxes: for each visible row, each box wide enough, the name cut to fit, kept in view where the box begins left of it. */
 
 import { firstAfter, type Boxes, type RowPlaces } from './boxes';
-import type { Frame } from './renderer';
+import type { Band, Frame } from './renderer';
 import type { TextFitter } from './text';
 
 /** Narrower boxes have no label (CSS pixels). */
@@ -18,7 +18,9 @@ export interface LabelLook {
   readonly inks: readonly [string, string];
   /** On a merged box: the theme's own text colour. */
   readonly mergedInk: string;
-  readonly styleOfName: Uint8Array;
+  /** Boxes that a search did not find; null: there is none. */
+  readonly isDim: Uint8Array | null;
+  readonly mutedInk: string;
   readonly isLightInk: Uint8Array;
 }
 
@@ -34,15 +36,15 @@ export function countLabel(n: number): string {
   return text;
 }
 
-export function drawLabels(context: CanvasRenderingContext2D, boxes: Boxes, places: RowPlaces, frame: Frame, look: LabelLook): void {
+export function drawLabels(context: CanvasRenderingContext2D, boxes: Boxes, places: RowPlaces, frame: Frame, band: Band, look: LabelLook): void {
   context.font = look.font;
   context.textBaseline = 'middle';
-  const bottom = frame.scrollPx + frame.heightPx;
+  const [top, bottom] = [band.scrollPx + band.topPx, band.scrollPx + band.bottomPx];
   for (let row = 0; row + 1 < boxes.rowFirst.length; row++) {
     const y = places.y[row] as number;
     const height = places.height[row] as number;
-    if (height < TEXT_HEIGHT_PX || !(y < bottom && y + height > frame.scrollPx)) continue;
-    drawRow(context, boxes, row, y - frame.scrollPx + height / 2 + 0.5, frame, look);
+    if (height < TEXT_HEIGHT_PX || !(y < bottom && y + height > top)) continue;
+    drawRow(context, boxes, row, y - band.scrollPx + height / 2 + 0.5, frame, look);
   }
 }
 
@@ -64,7 +66,7 @@ function drawRow(context: CanvasRenderingContext2D, boxes: Boxes, row: number, m
     const nMerged = boxes.nMerged[i] as number;
     const text = look.fitter.fit(nMerged > 1 ? countLabel(nMerged) : (boxes.names[nameId] ?? ''), room);
     if (text === '') continue;
-    const wanted = nMerged > 1 ? look.mergedInk : look.isLightInk[look.styleOfName[nameId] as number] ? look.inks[1] : look.inks[0];
+    const wanted = look.isDim?.[i] ? look.mutedInk : nMerged > 1 ? look.mergedInk : look.isLightInk[boxes.style[i] as number] ? look.inks[1] : look.inks[0];
     if (wanted !== ink) {
       ink = wanted;
       context.fillStyle = ink;

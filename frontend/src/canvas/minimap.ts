@@ -7,13 +7,20 @@
  */
 
 import type { Boxes } from './boxes';
-import { cssOf, fitCanvas, mix, type Rgb } from './renderer';
+import { cssOf, fitCanvas, type Rgb } from './renderer';
 import type { Viewport } from './viewport';
 
 export interface MinimapLook {
-  readonly fill: Rgb;
+  readonly device: Rgb;
+  readonly host: Rgb;
   readonly background: Rgb;
   readonly accent: Rgb;
+}
+
+/** How busy one kind of tracks is, a share for each column. */
+export interface Layer {
+  readonly isDevice: boolean;
+  readonly share: Float32Array;
 }
 
 /** How busy each of nColumns equal stretches of [0, durationPs] is, relative to the busiest: 0–1. Only rows in `rows` count. */
@@ -43,6 +50,49 @@ export interface MinimapSize {
   readonly pixelRatio: number;
 }
 
+/** One layer for the devices and one for the hosts: the mean of their parts, of the host relative to its busiest column. */
+export function layersOf(parts: readonly Layer[]): Layer[] {
+  return [true, false].flatMap((isDevice): Layer[] => {
+    const members = parts.filter((part) => part.isDevice === isDevice);
+    const first = members[0];
+    if (!first) return [];
+    const share = first.share.map((_, column) => members.reduce((sum, part) => sum + (part.share[column] ?? 0), 0) / members.length);
+    const most = share.reduce((a, b) => Math.max(a, b), 0);
+    return [{ isDevice, share: most > 0 ? share.map((each) => each / most) : share }];
+  });
+}
+
+/** What of the window is held: an edge, all of it, or what is outside of it (it then jumps there). */
+export interface Grab {
+  readonly part: 'start' | 'end' | 'window' | 'outside';
+  readonly view: Viewport;
+  /** Where it was taken, in picoseconds. */
+  readonly fromPs: number;
+}
+
+const EDGE_PX = 6;
+
+export function grabAt(view: Viewport, durationPs: number, x: number, widthPx: number): Grab {
+  const perPs = widthPx / Math.max(durationPs, 1);
+  const [left, right] = [view.startPs * perPs, view.endPs * perPs];
+  const isNarrow = right - left < 2 * EDGE_PX;
+  const fromPs = x / perPs;
+  const inner = isNarrow ? 0 : EDGE_PX / 2;
+  if (x >= left - EDGE_PX && x < left + inner) return { part: 'start', view, fromPs };
+  if (x > right - inner && x <= right + EDGE_PX) return { part: 'end', view, fromPs };
+  return { part: x >= left && x <= right ? 'window' : 'outside', view, fromPs };
+}
+
+/** The window after the hold has been dragged to x. */
+export function grabbed({ part, view, fromPs }: Grab, durationPs: number, x: number, widthPx: number): Viewport {
+  const atPs = Math.min(Math.max((x / Math.max(widthPx, 1)) * durationPs, 0), durationPs);
+  if (part === 'start') return { startPs: Math.min(atPs, view.endPs), endPs: Math.max(atPs, view.endPs) };
+  if (part === 'end') return { startPs: Math.min(atPs, view.startPs), endPs: Math.max(atPs, view.startPs) };
+  const span = view.endPs - view.startPs;
+  const startPs = part === 'window' ? view.startPs + atPs - fromPs : atPs - span / 2;
+  return { startPs, endPs: startPs + span };
+}
+
 /** One path per density: a frame then fills once instead of once a column. */
 const silhouettes = new WeakMap<Float32Array, Path2D>();
 
@@ -59,23 +109,35 @@ function silhouetteOf(density: Float32Array, size: MinimapSize): Path2D {
   return path;
 }
 
-/** `density` belongs to this size: make it anew when the width changes. */
-export function drawMinimap(canvas: HTMLCanvasElement, size: MinimapSize, density: Float32Array, view: Viewport, durationPs: number, look: MinimapLook): void {
+/** The layers' shares belong to this size: make them anew when the width changes. */
+export function drawMinimap(canvas: HTMLCanvasElement, size: MinimapSize, layers: readonly Layer[], view: Viewport, durationPs: number, look: MinimapLook): void {
   const context = canvas.getContext('2d');
   if (!context) return;
   fitCanvas(canvas, { ...size, startPs: 0, endPs: 1, scrollPx: 0 });
   context.setTransform(size.pixelRatio, 0, 0, size.pixelRatio, 0, 0);
   context.clearRect(0, 0, size.widthPx, size.heightPx);
-  context.fillStyle = cssOf(mix(look.fill, look.background, 0.6));
-  context.fill(silhouetteOf(density, size));
-  const left = (view.startPs / Math.max(durationPs, 1)) * size.widthPx;
-  const width = Math.max(((view.endPs - view.startPs) / Math.max(durationPs, 1)) * size.widthPx, 3);
+  for (const { isDevice, share } of layers) {
+    context.globalAlpha = 0.6;
+    context.fillStyle = cssOf(isDevice ? look.device : look.host);
+    context.fill(silhouetteOf(share, size));
+  }
+  context.globalAlpha = 1;
+  drawHandle(context, size, view, durationPs, look);
+}
+
+function drawHandle(context: CanvasRenderingContext2D, size: MinimapSize, view: Viewport, durationPs: number, look: MinimapLook): void {
+  const perPs = size.widthPx / Math.max(durationPs, 1);
+  const left = Math.min(view.startPs * perPs, size.widthPx - 3);
+  const width = Math.max((view.endPs - view.startPs) * perPs, 3);
   context.globalAlpha = 0.7;
   context.fillStyle = cssOf(look.background);
   context.fillRect(0, 0, left, size.heightPx);
   context.fillRect(left + width, 0, size.widthPx - left - width, size.heightPx);
   context.globalAlpha = 1;
-  context.strokeStyle = cssOf(look.accent);
-  context.lineWidth = 2;
+  context.strokeStyle = context.fillStyle = cssOf(look.accent);
+  context.lineWidth = 1.5;
   context.strokeRect(Math.max(1, left), 1, Math.min(width, size.widthPx - 2), size.heightPx - 2);
+  for (const edge of [Math.max(1, left), Math.min(left + width, size.widthPx - 1)]) {
+    context.fillRect(edge - 2, size.heightPx / 2 - 6, 4, 12);
+  }
 }

@@ -7,7 +7,7 @@
 import { hashName, luminance } from '../base/color';
 import type { Rgb } from './renderer';
 
-export const SHADES = 6;
+export const SHADES = 8;
 
 /** Turns of hue (degrees) and lift of lightness (0–1) of the shades of a family: small enough to stay the family's colour. */
 const OFFSETS: readonly (readonly [number, number])[] = [
@@ -17,6 +17,8 @@ const OFFSETS: readonly (readonly [number, number])[] = [
   [-5, -0.09],
   [6, 0.07],
   [3, 0.11],
+  [-13, 0.01],
+  [12, -0.01],
 ];
 
 const DARK_INK: Rgb = [0.07, 0.08, 0.1];

@@ -1,6 +1,6 @@
 /** What draws boxes: WebGL2 where there is one, else a 2D canvas. Both take the same buffers and give the same picture. */
 
-import type { InstanceBatch } from './boxes';
+import { PIN_PX, type InstanceBatch } from './boxes';
 
 /** One frame's view, in CSS pixels; the canvas has widthPx × pixelRatio by heightPx × pixelRatio device pixels. */
 export interface Frame {
@@ -11,6 +11,20 @@ export interface Frame {
   endPs: number;
   /** How far the content is scrolled down. */
   scrollPx: number;
+}
+
+/** A strip of the canvas, in CSS pixels from its top, and which part of the content is seen in it. */
+export interface Band {
+  readonly topPx: number;
+  readonly bottomPx: number;
+  readonly scrollPx: number;
+}
+
+/** The pinned rows at the top (none: an empty strip), and below them the scrolled content. */
+export function bandsOf(frame: Frame, pinnedBottomPx: number): readonly Band[] {
+  const edge = Math.min(Math.max(pinnedBottomPx, 0), frame.heightPx);
+  const scrolled = { topPx: edge, bottomPx: frame.heightPx, scrollPx: frame.scrollPx };
+  return edge > 0 ? [scrolled, { topPx: 0, bottomPx: edge, scrollPx: -PIN_PX }] : [scrolled];
 }
 
 /** An RGB triple, 0–1. */
@@ -27,11 +41,11 @@ export interface BoxRenderer {
   readonly canvas: HTMLCanvasElement;
   setColors(colors: BoxColors): void;
   setBatch(batch: InstanceBatch): void;
-  draw(frame: Frame): void;
+  draw(frame: Frame, bands: readonly Band[]): void;
   dispose(): void;
 }
 
-export const MAX_STYLES = 64;
+export const MAX_STYLES = 96;
 
 /** Boxes at least this wide leave a hairline to the next, so that neighbours of one colour stay apart (device pixels). */
 export const GAP_FROM_PX = 4;
@@ -42,6 +56,9 @@ export const HATCH_PX = 4;
 /** Merged boxes: how much of the fill remains between the hatching lines, and on them. */
 export const MERGED_FILL = 0.5;
 export const HATCH_FILL = 0.82;
+
+/** Boxes that a search did not find: how much of their fill remains. */
+export const DIM_FILL = 0.22;
 
 export function mix(a: Rgb, b: Rgb, shareOfA: number): Rgb {
   const t = 1 - shareOfA;

@@ -5,53 +5,30 @@
  */
 
 import { luminance } from '../base/color';
+import { drawAreas } from './areas';
 import { encodeInstances, type Boxes, type RowPlaces } from './boxes';
 import { canvas2dRenderer } from './canvas2d';
-import { drawLabels } from './labels';
+import { drawLabels, type LabelLook } from './labels';
+import { drawArrows, drawGrid, drawHits, drawOutline, drawRuler, drawSteps, drawStretch, drawStretchLabel, RULER_PX, type Marks, type StageTheme } from './overlay';
 import { inkCss, makePalette, type Palette } from './palette';
-import { cssOf, fitCanvas, mix, type BoxRenderer, type Frame, type Rgb } from './renderer';
+import { bandsOf, cssOf, fitCanvas, mix, type BoxRenderer, type Frame, type Rgb } from './renderer';
 import { TextFitter } from './text';
-import { rulerOf, tickLabel, type Ruler } from './ticks';
+import { rulerOf } from './ticks';
 import { isSoftwareWebgl, webglRenderer } from './webgl';
-
-export interface StageTheme {
-  readonly families: readonly Rgb[];
-  readonly background: Rgb;
-  readonly surface: Rgb;
-  readonly line: Rgb;
-  readonly text: Rgb;
-  readonly muted: Rgb;
-  readonly accent: Rgb;
-  readonly font: string;
-}
 
 /** What a batch is drawn from; `window` is the stretch of time it was asked for. */
 export interface Picture {
   readonly boxes: Boxes;
   readonly places: RowPlaces;
-  readonly styleOfName: Uint8Array;
+  /** 1: a search did not find this box; null: there is no search. */
+  readonly isDim: Uint8Array | null;
   readonly window: { readonly startPs: number; readonly endPs: number };
 }
 
-export interface Outline {
-  readonly startPs: number;
-  readonly durationPs: number;
-  readonly y: number;
-  readonly height: number;
-}
-
-export interface Marks {
-  readonly selected: Outline | null;
-  readonly hovered: Outline | null;
-  /** Bottoms of tracks, in the scrolled content. */
-  readonly separators: Float32Array;
-}
-
-export const RULER_PX = 26;
-
 const NO_COLOR: Rgb = [0.5, 0.5, 0.5];
 const BLANK: StageTheme = {
-  families: [NO_COLOR], background: [1, 1, 1], surface: [1, 1, 1], line: NO_COLOR, text: [0, 0, 0], muted: NO_COLOR, accent: NO_COLOR, font: 'sans-serif',
+  families: [NO_COLOR], background: [1, 1, 1], surface: [1, 1, 1], line: NO_COLOR, text: [0, 0, 0], muted: NO_COLOR, accent: NO_COLOR,
+  hit: NO_COLOR, flow: NO_COLOR, area: NO_COLOR, font: 'sans-serif',
 };
 
 function layer(host: HTMLElement): HTMLCanvasElement {
@@ -126,21 +103,59 @@ export class Stage {
     this.renderer?.setColors({ fills: this.palette.fills, background: this.theme.background });
   }
 
+  /** The fills by style number, for a legend. */
+  get fills(): readonly Rgb[] {
+    return this.palette.fills;
+  }
+
   setPicture(picture: Picture): void {
     this.picture = picture;
-    this.renderer?.setBatch(encodeInstances(picture.boxes, picture.places, picture.styleOfName, picture.window));
+    this.renderer?.setBatch(encodeInstances(picture.boxes, picture.places, picture.isDim, picture.window));
   }
 
   draw(frame: Frame, marks: Marks): void {
+    const { theme } = this;
     const ruler = rulerOf(frame, frame.widthPx);
-    this.drawGround(frame, marks, ruler);
-    this.renderer?.draw(frame);
-    const context = this.open(this.ink, frame);
-    if (!context) return;
-    if (this.picture && this.fitter) this.drawText(context, frame, this.picture, this.fitter);
-    if (marks.hovered) this.outline(context, frame, marks.hovered, 1);
-    if (marks.selected) this.outline(context, frame, marks.selected, 2);
-    this.drawRuler(context, frame, ruler);
+    const ground = this.open(this.ground, frame);
+    if (ground) drawGrid(ground, frame, marks, ruler, theme);
+    this.renderer?.draw(frame, bandsOf(frame, marks.pinnedBottomPx));
+    const ink = this.open(this.ink, frame);
+    if (!ink) return;
+    this.drawBands(ink, frame, marks);
+    drawSteps(ink, frame, marks.stepsPs, theme);
+    if (marks.stretch) drawStretch(ink, frame, marks.stretch, theme);
+    drawArrows(ink, frame, marks.arrows, theme);
+    for (const [outline, widthPx] of [[marks.hovered, 1], [marks.selected, 2]] as const) {
+      if (!outline) continue;
+      ink.save();
+      this.clip(ink, frame, outline.y < 0 ? 0 : marks.pinnedBottomPx, outline.y < 0 ? marks.pinnedBottomPx : frame.heightPx);
+      drawOutline(ink, frame, outline, widthPx, theme);
+      ink.restore();
+    }
+    if (marks.pinnedBottomPx > RULER_PX) {
+      ink.fillStyle = cssOf(theme.muted);
+      ink.fillRect(0, marks.pinnedBottomPx - 1, frame.widthPx, 1);
+    }
+    drawRuler(ink, frame, ruler, theme);
+    if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, theme);
+  }
+
+  private clip(context: CanvasRenderingContext2D, frame: Frame, topPx: number, bottomPx: number): void {
+    context.beginPath();
+    context.rect(0, topPx, frame.widthPx, bottomPx - topPx);
+    context.clip();
+  }
+
+  private drawBands(context: CanvasRenderingContext2D, frame: Frame, marks: Marks): void {
+    const look = this.labelLook();
+    for (const band of bandsOf(frame, marks.pinnedBottomPx)) {
+      context.save();
+      this.clip(context, frame, band.topPx, band.bottomPx);
+      drawAreas(context, marks.areas, frame, band, cssOf(mix(this.theme.area, this.theme.background, 0.55)));
+      if (this.picture && look) drawLabels(context, this.picture.boxes, this.picture.places, frame, band, look);
+      drawHits(context, frame, marks.hits, band, this.theme);
+      context.restore();
+    }
   }
 
   private open(canvas: HTMLCanvasElement, frame: Frame): CanvasRenderingContext2D | null {
@@ -153,65 +168,23 @@ export class Stage {
     return context;
   }
 
-  private drawText(context: CanvasRenderingContext2D, frame: Frame, picture: Picture, fitter: TextFitter): void {
-    drawLabels(context, picture.boxes, picture.places, frame, {
-      fitter,
+  private labelLook(): LabelLook | null {
+    if (!this.fitter) return null;
+    return {
+      fitter: this.fitter,
       font: this.theme.font,
       inks: [inkCss(0), inkCss(1)],
       mergedInk: cssOf(this.theme.text),
-      styleOfName: picture.styleOfName,
+      mutedInk: cssOf(this.theme.muted),
+      isDim: this.picture?.isDim ?? null,
       isLightInk: this.palette.isLightInk,
-    });
+    };
   }
 
-  private drawGround(frame: Frame, marks: Marks, ruler: Ruler): void {
-    const context = this.open(this.ground, frame);
-    if (!context) return;
-    const hairline = 1 / frame.pixelRatio;
-    const perPs = frame.widthPx / (frame.endPs - frame.startPs);
-    context.fillStyle = cssOf(mix(this.theme.line, this.theme.background, 0.75));
-    for (let i = 0; i < ruler.nTicks; i++) {
-      const x = (ruler.firstPs + i * ruler.stepPs - frame.startPs) * perPs;
-      context.fillRect(Math.round(x * frame.pixelRatio) / frame.pixelRatio, 0, hairline, frame.heightPx);
-    }
-    context.fillStyle = cssOf(this.theme.line);
-    for (const bottom of marks.separators) {
-      const y = bottom - frame.scrollPx;
-      if (y >= 0 && y <= frame.heightPx) context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
-    }
-  }
-
-  private outline(context: CanvasRenderingContext2D, frame: Frame, outline: Outline, widthPx: number): void {
-    const perPs = frame.widthPx / (frame.endPs - frame.startPs);
-    const left = Math.max((outline.startPs - frame.startPs) * perPs, -8);
-    const right = Math.min(Math.max((outline.startPs + outline.durationPs - frame.startPs) * perPs, left + 2), frame.widthPx + 8);
-    if (right < -8 || left > frame.widthPx + 8) return;
-    const y = outline.y - frame.scrollPx;
-    const half = widthPx / 2;
-    context.strokeStyle = cssOf(this.theme.background);
-    context.lineWidth = widthPx + 2;
-    context.strokeRect(left - half, y - half, right - left + widthPx - 1, outline.height + widthPx);
-    context.strokeStyle = cssOf(this.theme.text);
-    context.lineWidth = widthPx;
-    context.strokeRect(left - half, y - half, right - left + widthPx - 1, outline.height + widthPx);
-  }
-
-  private drawRuler(context: CanvasRenderingContext2D, frame: Frame, ruler: Ruler): void {
-    const perPs = frame.widthPx / (frame.endPs - frame.startPs);
-    context.fillStyle = cssOf(this.theme.background);
-    context.fillRect(0, 0, frame.widthPx, RULER_PX);
-    context.fillStyle = cssOf(this.theme.line);
-    context.fillRect(0, RULER_PX - 1, frame.widthPx, 1);
-    context.font = this.theme.font;
-    context.textBaseline = 'middle';
-    for (let i = 0; i < ruler.nTicks; i++) {
-      const x = Math.round((ruler.firstPs + i * ruler.stepPs - frame.startPs) * perPs);
-      context.fillStyle = cssOf(this.theme.line);
-      context.fillRect(x, RULER_PX - 9, 1, 9);
-      context.fillStyle = cssOf(this.theme.muted);
-      const label = tickLabel(ruler, i);
-      if (x + 4 + (this.fitter?.width(label) ?? 0) < frame.widthPx) context.fillText(label, x + 4, RULER_PX / 2);
-    }
+  /** The picture as it is drawn, onto another canvas: drawn anew, for WebGL forgets its frame once it is shown. */
+  copyTo(context: CanvasRenderingContext2D, frame: Frame, marks: Marks, x: number, y: number): void {
+    this.draw(frame, marks);
+    for (const canvas of this.host.querySelectorAll('canvas')) context.drawImage(canvas, x, y, frame.widthPx, frame.heightPx);
   }
 
   dispose(): void {

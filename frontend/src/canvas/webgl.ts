@@ -4,18 +4,19 @@
  */
 
 import { INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
-import { fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type BoxRenderer, type Frame } from './renderer';
+import { DIM_FILL, fitCanvas, GAP_FROM_PX, HATCH_FILL, HATCH_PX, MAX_STYLES, MERGED_FILL, type BoxColors, type Band, type BoxRenderer, type Frame } from './renderer';
 
 const VERTEX = `#version 300 es
 precision highp float;
 layout(location = 0) in vec3 place;   // start and end from the batch's origin in ps; y in CSS px
-layout(location = 1) in vec3 marks;   // style, is-merged, height in CSS px
+layout(location = 1) in vec3 marks;   // style, flags, height in CSS px
 uniform vec2 size;                    // of the canvas, device px
 uniform vec2 time;                    // window's start from the origin in ps; device px per ps
 uniform vec2 offset;                  // scroll in CSS px; device px per CSS px
 uniform vec3 fills[${String(MAX_STYLES)}];
 flat out vec3 fill;
 flat out float hatched;
+flat out float strength;
 void main() {
   float left = clamp(floor((place.x - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
   float right = clamp(floor((place.y - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
@@ -27,20 +28,22 @@ void main() {
   vec2 px = mix(vec2(left, top), vec2(right, bottom), corner);
   gl_Position = vec4(px / size * vec2(2.0, -2.0) + vec2(-1.0, 1.0), 0.0, 1.0);
   fill = fills[int(marks.x)];
-  hatched = marks.y;
+  hatched = mod(marks.y, 2.0);
+  strength = marks.y >= 2.0 ? ${DIM_FILL.toFixed(2)} : 1.0;
 }`;
 
 const FRAGMENT = `#version 300 es
 precision highp float;
 flat in vec3 fill;
 flat in float hatched;
+flat in float strength;
 uniform vec3 background;
 uniform float hatchPx;
 out vec4 color;
 void main() {
   float line = step(0.5, fract((gl_FragCoord.x + gl_FragCoord.y) / (2.0 * hatchPx)));
   float share = mix(1.0, mix(${MERGED_FILL.toFixed(2)}, ${HATCH_FILL.toFixed(2)}, line), hatched);
-  color = vec4(mix(background, fill, share), 1.0);
+  color = vec4(mix(background, fill, share * strength), 1.0);
 }`;
 
 interface Program {
@@ -109,21 +112,30 @@ class WebglRenderer implements BoxRenderer {
     this.gl.bufferData(this.gl.ARRAY_BUFFER, batch.marks.subarray(0, batch.n * INSTANCE_BYTES), this.gl.DYNAMIC_DRAW);
   }
 
-  draw(frame: Frame): void {
+  draw(frame: Frame, bands: readonly Band[]): void {
     const { gl, canvas, batch } = this;
     const { uniform } = this.linked;
     fitCanvas(canvas, frame);
     gl.viewport(0, 0, canvas.width, canvas.height);
+    gl.disable(gl.SCISSOR_TEST);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
     if (!batch) return;
-    const [from, to] = instancesWithin(batch, frame.scrollPx, frame.scrollPx + frame.heightPx);
-    if (from === to) return;
-    this.startAt(from);
+    gl.enable(gl.SCISSOR_TEST);
     gl.uniform2f(uniform.size, canvas.width, canvas.height);
     gl.uniform2f(uniform.time, frame.startPs - batch.originPs, canvas.width / (frame.endPs - frame.startPs));
-    gl.uniform2f(uniform.offset, frame.scrollPx, frame.pixelRatio);
     gl.uniform1f(uniform.hatchPx, HATCH_PX * frame.pixelRatio * 0.5);
+    for (const band of bands) this.drawBand(frame, batch, band);
+  }
+
+  private drawBand(frame: Frame, batch: InstanceBatch, { topPx, bottomPx, scrollPx }: Band): void {
+    const { gl, canvas } = this;
+    const [from, to] = instancesWithin(batch, scrollPx + topPx, scrollPx + bottomPx);
+    if (from === to) return;
+    const [top, bottom] = [Math.round(topPx * frame.pixelRatio), Math.round(bottomPx * frame.pixelRatio)];
+    gl.scissor(0, canvas.height - bottom, canvas.width, Math.max(0, bottom - top));
+    this.startAt(from);
+    gl.uniform2f(this.linked.uniform.offset, scrollPx, frame.pixelRatio);
     gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, to - from);
   }
 

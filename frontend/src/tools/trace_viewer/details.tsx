@@ -1,110 +1,159 @@
-/** The drawer below the timeline: the selected event's times, what it is within, and all its arguments. */
+/** The selected event: its times, its arguments, all events of its name, and where to go from it. */
 
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { exactText, format, plural } from '../../base/units';
 import { timeLabel } from '../../canvas/ticks';
 import { Failed, Loading } from '../../widgets/states';
+import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
-import type { Payload } from '../../api/types';
-import { decodeDetails, type Ancestor, type EventDetails, type Track } from './model';
+import { openTool } from '../../state/selection';
+import { decodeDetails, type EventDetails, type EventRef, type FlowNeighbour, type SameName } from './details_model';
 import type { Picked } from './picking';
+import type { Timeline } from './timeline';
 
 const NS = 1000;
 
-function Time({ ps }: { ps: number }): VNode {
-  return <span title={exactText(ps, 'ps')}>{timeLabel(ps, NS)}</span>;
+function Row({ name, tip, children }: { name: string; tip?: string; children: ComponentChildren }): VNode {
+  return <><dt>{name}</dt><dd title={tip}>{children}</dd></>;
 }
 
-function Row({ name, children }: { name: string; children: VNode | string }): VNode {
-  return <><dt>{name}</dt><dd>{children}</dd></>;
-}
-
-/** "full_name" is "Full name". */
+/** "hlo_module" is "HLO module". */
 function sentence(name: string): string {
-  return (name.charAt(0).toUpperCase() + name.slice(1)).replaceAll('_', ' ');
+  const words = name.replaceAll('_', ' ').replace(/\b(hlo|xla|tf)\b/gi, (word) => word.toUpperCase());
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Times as far as the box alone tells them; the rest once the details are here. */
-function Facts({ picked, details, track }: { picked: Picked; details: EventDetails | null; track: Track | undefined }): VNode {
+function Facts({ picked, details, timeline }: { picked: Picked; details: EventDetails | null; timeline: Timeline }): VNode {
+  const { startPs, durationPs } = details ?? picked;
+  const track = timeline.facts.value?.tracks.find(({ id }) => id === (details?.track ?? picked.track));
   const selfPs = details?.selfTimePs ?? null;
   return (
     <dl>
-      <Row name="Start"><Time ps={details?.startPs ?? picked.startPs} /></Row>
-      <Row name="Duration"><span title={exactText(details?.durationPs ?? picked.durationPs, 'ps')}>{format(details?.durationPs ?? picked.durationPs, 'ps')}</span></Row>
-      {selfPs !== null && <Row name="Self time"><span title={exactText(selfPs, 'ps')}>{format(selfPs, 'ps')}</span></Row>}
+      <Row name="Start" tip={exactText(startPs, 'ps')}>{timeLabel(startPs, NS)}</Row>
+      <Row name="Duration" tip={exactText(durationPs, 'ps')}>{format(durationPs, 'ps')}</Row>
+      {selfPs !== null && <Row name="Self time" tip={exactText(selfPs, 'ps')}>{format(selfPs, 'ps')}</Row>}
       {details && details.step !== null && <Row name="Step">{details.step}</Row>}
-      {track && <Row name="Track">{`${track.section} · ${track.name}`}</Row>}
+      {track && <Row name="Track">{`${track.host ? `${track.host} · ` : ''}${track.section} · ${track.name}`}</Row>}
       {details?.about.map(([name, value]) => <Row key={name} name={sentence(name)}>{value}</Row>)}
     </dl>
   );
 }
 
+/** Bars over classes of duration, each as high as its count; the selected event's is marked. */
+function Histogram({ same, durationPs }: { same: SameName; durationPs: number }): VNode | null {
+  if (same.histogram.length < 2) return null;
+  const most = Math.max(...same.histogram.map(({ n }) => n));
+  const last = same.histogram.length - 1;
+  return (
+    <div class="tv-histogram" role="img" aria-label={`Durations from ${format(same.minPs, 'ps')} to ${format(same.maxPs, 'ps')}`}>
+      <div>
+        {same.histogram.map(({ fromPs, toPs, n }, i) => {
+          const isOwn = durationPs >= fromPs && (durationPs < toPs || i === last);
+          return <span key={fromPs} class={isOwn ? 'is-own' : ''} data-tip={`${format(fromPs, 'ps')} to ${format(toPs, 'ps')}: ${plural(n, 'event')}`}><i style={{ height: `${String(n > 0 ? Math.max(4, (100 * n) / most) : 0)}%` }} /></span>;
+        })}
+      </div>
+      <small><span>{format(same.histogram[0]?.fromPs, 'ps')}</span><span>{format(same.histogram[last]?.toPs, 'ps')}</span></small>
+    </div>
+  );
+}
+
+function SameNamePart({ same, durationPs, onSearch }: { same: SameName; durationPs: number; onSearch(): void }): VNode {
+  return (
+    <div>
+      <h3>All {plural(same.n, 'event')} of this name</h3>
+      <dl>
+        <Row name="Total" tip={exactText(same.totalPs, 'ps')}>{format(same.totalPs, 'ps')}</Row>
+        <Row name="Average" tip={exactText(same.averagePs, 'ps')}>{format(same.averagePs, 'ps')}</Row>
+        <Row name="Min to max" tip={`${exactText(same.minPs, 'ps')} to ${exactText(same.maxPs, 'ps')}`}>{format(same.minPs, 'ps')} to {format(same.maxPs, 'ps')}</Row>
+      </dl>
+      <Histogram same={same} durationPs={durationPs} />
+      <button type="button" class="text-link" onClick={onSearch}>Find them all</button>
+    </div>
+  );
+}
+
+function distance(from: EventRef, to: EventRef): string {
+  const gapPs = to.startPs - from.startPs;
+  return `${format(Math.abs(gapPs), 'ps')} ${gapPs < 0 ? 'before' : 'after'}`;
+}
+
+function FlowLink({ flow, details, timeline }: { flow: FlowNeighbour; details: EventDetails; timeline: Timeline }): VNode {
+  const track = timeline.facts.value?.tracks.find(({ id }) => id === flow.track);
+  return (
+    <li>
+      <button type="button" class="text-link" onClick={() => { timeline.revealEvent(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
+      <span class="muted">{[flow.kind, track?.name, distance(details, flow)].filter(Boolean).join(' · ')}</span>
+    </li>
+  );
+}
+
 /** From the outermost inward; of two that are equally long the server's first is the inner one. */
-function outermostFirst(ancestors: readonly Ancestor[]): Ancestor[] {
+function outermostFirst(ancestors: readonly EventRef[]): EventRef[] {
   return ancestors.toReversed().sort((a, b) => b.durationPs - a.durationPs);
 }
 
-/** The ancestors as a path to click. */
-function Within({ ancestors, onSelect }: { ancestors: readonly Ancestor[]; onSelect(ancestor: Ancestor): void }): VNode {
-  const ordered = outermostFirst(ancestors);
-  if (ordered.length === 0) return <p class="muted">Nothing: it is at the top of its track.</p>;
+function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline }): VNode {
+  const links = details.links.filter(({ tool }) => tool === '' || canOpen(tool));
+  const within = outermostFirst(details.ancestors);
   return (
-    <ol>
-      {ordered.map((ancestor) => (
-        <li key={ancestor.event}>
-          <button type="button" class="tv-link" onClick={() => { onSelect(ancestor); }}>{ancestor.name}</button>
-          <span title={exactText(ancestor.durationPs, 'ps')}>{format(ancestor.durationPs, 'ps')}</span>
-        </li>
-      ))}
-    </ol>
+    <div class="tv-goto">
+      {links.length > 0 && <><h3>Go to</h3><ul>{links.map((link) => <li key={link.text}><button type="button" class="text-link" onClick={() => { openTool(link.tool, link.params); }}>{link.text}</button></li>)}</ul></>}
+      {details.flows.length > 0 && <><h3>Caused by and causing</h3><ul>{details.flows.map((flow) => <FlowLink key={`${flow.direction}${String(flow.event)}${flow.kind}`} flow={flow} details={details} timeline={timeline} />)}</ul></>}
+      <h3>Within</h3>
+      {within.length === 0 && <p class="muted">Nothing: it is at the top of its track.</p>}
+      <ul>
+        {within.map((ancestor) => (
+          <li key={ancestor.event}>
+            <button type="button" class="text-link" onClick={() => { timeline.revealEvent(ancestor); }}>{ancestor.name}</button>
+            <span class="muted" title={exactText(ancestor.durationPs, 'ps')}>{format(ancestor.durationPs, 'ps')}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
-export interface DetailsProps {
-  readonly picked: Picked;
-  readonly tracks: readonly Track[];
-  /** What tells this host's events from another's. */
-  readonly scope: string;
-  fetchEvent(event: number, signal: AbortSignal): Promise<Payload>;
-  onSelect(picked: Picked): void;
-  /** The details say that the event is in another row than thought. */
-  onPlace(picked: Picked): void;
-  onZoom(): void;
-  onClose(): void;
+function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
+  return (
+    <div>
+      <h3>Arguments</h3>
+      {items.length === 0 ? <p class="muted">None were recorded.</p> : <dl>{items.map(([name, value], index) => <Row key={index} name={name}>{value}</Row>)}</dl>}
+    </div>
+  );
 }
 
-export function Details({ picked, tracks, scope, fetchEvent, onSelect, onPlace, onZoom, onClose }: DetailsProps): VNode {
-  const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) => decodeDetails(await fetchEvent(picked.event, signal)));
+/** What the details know better than the box that was clicked: the event's own times and row. */
+function placed(picked: Picked, details: EventDetails): Picked | null {
+  const { track, depth, startPs, durationPs, name } = details;
+  const isSame = picked.track === track && picked.depth === depth && picked.startPs === startPs && picked.durationPs === durationPs;
+  return isSame ? null : { ...picked, track, depth, startPs, durationPs, name };
+}
+
+export function Details({ picked, timeline, scope }: { picked: Picked; timeline: Timeline; scope: string }): VNode {
+  const loaded = useLoaded(`${scope}\n${String(picked.event)}`, '', async (signal) => decodeDetails(await timeline.ask({ event: String(picked.event) }, signal)));
   const details = loaded.data && loaded.data.event === picked.event ? loaded.data : null;
   useEffect(() => {
-    if (details && (details.depth !== picked.depth || details.track !== picked.track)) onPlace({ ...picked, track: details.track, depth: details.depth });
+    const better = details && placed(picked, details);
+    if (better) timeline.select(better);
+    if (details) timeline.showFlowsOfSelected(details.flows);
   }, [details]);
-  const track = tracks.find(({ id }) => id === (details?.track ?? picked.track));
-  const select = (ancestor: Ancestor): void => {
-    const depth = outermostFirst(details?.ancestors ?? []).indexOf(ancestor);
-    onSelect({ ...ancestor, track: picked.track, depth: Math.max(0, depth), nMerged: 1 });
-  };
+  const name = details?.name ?? picked.name;
   return (
-    <aside class="tv-details" aria-label="Selected event">
+    <aside class="tv-drawer-body tv-details" aria-label="Selected event">
       <header>
-        <h2 title={details?.name ?? picked.name}>{details?.name ?? picked.name}</h2>
-        {picked.nMerged > 1 && <span class="muted">the longest of {plural(picked.nMerged, 'event')} in this box</span>}
-        <button type="button" class="button" onClick={onZoom} title="Zoom to the event (f)">Zoom to it</button>
-        <button type="button" class="button" onClick={onClose} aria-label="Close the details" title="Deselect (Esc)">✕</button>
+        <h2 title={name}>{name}</h2>
+        {picked.nMerged > 1 && <span class="muted">the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to tell them apart</span>}
+        <button type="button" class="button small" onClick={() => { timeline.zoomToSelected(); }} data-tip="Zoom to the event  f">Zoom to it</button>
       </header>
       <div class="tv-details-body">
-        <Facts picked={picked} details={details} track={track} />
+        <Facts picked={picked} details={details} timeline={timeline} />
         {loaded.isLoading && <Loading what="Reading the event’s arguments" bones={[14, 14, 14]} />}
         {loaded.error && <Failed what="Details of the event" kind={loaded.error.kind} message={loaded.error.message} remedy={loaded.error.remedy} onRetry={loaded.retry} />}
-        {details && <div><h3>Within</h3><Within ancestors={details.ancestors} onSelect={select} /></div>}
-        {details && <div><h3>Arguments</h3><Arguments items={details.arguments} /></div>}
+        {details && <Arguments items={details.arguments} />}
+        {details?.sameName && <SameNamePart same={details.sameName} durationPs={details.durationPs} onSearch={() => { timeline.search.set({ text: details.name, hasArguments: false }); }} />}
+        {details && <GoTo details={details} timeline={timeline} />}
       </div>
     </aside>
   );
-}
-
-function Arguments({ items }: { items: readonly (readonly [string, string])[] }): VNode {
-  if (items.length === 0) return <p class="muted">None were recorded.</p>;
-  return <dl>{items.map(([name, value], index) => <Row key={index} name={name}>{value}</Row>)}</dl>;
 }

@@ -1,69 +1,151 @@
-/**
- * Hands on the timeline: wheel, drag, click and keys become its methods.
- *
- * Over the boxes the wheel zooms at the pointer and pans with Shift or a sideways swipe; over the names it scrolls. Keys work
- * at once, without a click into the timeline, unless a text field has the focus.
- */
+/** Hands on the timeline: wheel, drag, pinch and click become its methods, each tool its own kind of drag. */
 
-import { hostWindow } from '../../base/frame';
-import type { HeldKey, Timeline } from './timeline';
+import { RULER_PX } from '../../canvas/overlay';
+import { boxOf, type Marked } from './marked';
+import type { Timeline } from './timeline';
+import { Wheel, type Turn } from './wheel';
 
 const DRAG_FROM_PX = 4;
-const LINE_PX = 16;
-const ZOOM_PER_PX = 0.0016;
-const PINCH_PER_PX = 0.01;
 
-function pxOf(delta: number, mode: number): number {
-  return mode === WheelEvent.DOM_DELTA_PIXEL ? delta : delta * (mode === WheelEvent.DOM_DELTA_LINE ? LINE_PX : 400);
+interface Point {
+  readonly x: number;
+  readonly y: number;
 }
 
-function onWheel(timeline: Timeline, stage: HTMLElement, event: WheelEvent): void {
-  const bounds = stage.getBoundingClientRect();
-  const isOverNames = event.clientX < bounds.left;
-  if (isOverNames && !event.ctrlKey && !event.metaKey) return;
-  event.preventDefault();
-  const x = pxOf(event.deltaX, event.deltaMode);
-  const y = pxOf(event.deltaY, event.deltaMode);
-  if (event.ctrlKey || event.metaKey) timeline.zoomBy(Math.exp(y * PINCH_PER_PX), Math.max(0, event.clientX - bounds.left));
-  else if (event.shiftKey) timeline.panByPx(x || y);
-  else if (Math.abs(x) > Math.abs(y)) timeline.panByPx(x);
-  else timeline.zoomBy(Math.exp(Math.max(-300, Math.min(300, y)) * ZOOM_PER_PX), event.clientX - bounds.left);
-}
-
+/** One drag from its first move to its end. */
 interface Drag {
-  x: number;
-  y: number;
-  isMoving: boolean;
+  move(to: Point, by: Point): void;
+  end(): void;
 }
 
-/** Pointer on the stage: hover, drag, click, double click. Returns what undoes it. */
+function panning(timeline: Timeline): Drag {
+  return {
+    move: (_, by) => {
+      timeline.camera.panByPx(-by.x);
+      timeline.scrollBy(-by.y);
+    },
+    end: () => undefined,
+  };
+}
+
+/** A stretch of time that grows with the drag and then is used. */
+function spanning(timeline: Timeline, from: Point, use: (marked: Marked) => void, spanOf: (to: Point) => Marked): Drag {
+  let marked: Marked | null = null;
+  return {
+    move: (to) => {
+      marked = spanOf(to);
+      timeline.sketch(marked);
+    },
+    end: () => {
+      timeline.sketch(null);
+      if (marked && marked.endPs > marked.startPs) use(marked);
+      else timeline.selectAt(from.x, from.y);
+    },
+  };
+}
+
+function ordered(a: number, b: number): { startPs: number; endPs: number } {
+  return { startPs: Math.min(a, b), endPs: Math.max(a, b) };
+}
+
+function measuring(timeline: Timeline, from: Point): Drag {
+  const fromPs = timeline.snapped(from.x, from.y);
+  return spanning(timeline, from, (marked) => { timeline.mark(marked); }, (to) => ({ ...ordered(fromPs, timeline.snapped(to.x, to.y)), trackIds: null, depths: null }));
+}
+
+function zooming(timeline: Timeline, from: Point): Drag {
+  const fromPs = timeline.camera.timeAt(from.x);
+  return spanning(timeline, from, (marked) => { timeline.camera.set(marked); }, (to) => ({ ...ordered(fromPs, timeline.camera.timeAt(to.x)), trackIds: null, depths: null }));
+}
+
+function boxing(timeline: Timeline, from: Point): Drag {
+  const fromPs = Math.round(timeline.camera.timeAt(from.x));
+  const fromY = timeline.contentAt(from.y);
+  return spanning(timeline, from, (marked) => { timeline.mark(marked); }, (to) =>
+    boxOf(timeline.layout.value, fromPs, Math.round(timeline.camera.timeAt(to.x)), fromY, timeline.contentAt(Math.max(to.y, RULER_PX))));
+}
+
+function dragOf(timeline: Timeline, from: Point, isShifted: boolean): Drag {
+  const tool = timeline.tool.value;
+  if (isShifted || tool === 'measure' || from.y < RULER_PX) return measuring(timeline, from);
+  if (tool === 'zoom') return zooming(timeline, from);
+  return tool === 'select' ? boxing(timeline, from) : panning(timeline);
+}
+
+/** Two fingers on a touch screen: what is between them stays between them. */
+class Pinch {
+  private readonly fingers = new Map<number, Point>();
+
+  get isActive(): boolean {
+    return this.fingers.size > 1;
+  }
+
+  down(id: number, at: Point): void {
+    this.fingers.set(id, at);
+  }
+
+  up(id: number): void {
+    this.fingers.delete(id);
+  }
+
+  move(id: number, at: Point, timeline: Timeline): void {
+    if (!this.fingers.has(id)) return;
+    const before = this.spread();
+    this.fingers.set(id, at);
+    const after = this.spread();
+    if (!before || !after || !this.isActive) return;
+    timeline.camera.panByPx(before.middle - after.middle);
+    timeline.camera.zoomBy(before.widthPx / after.widthPx, after.middle);
+  }
+
+  private spread(): { middle: number; widthPx: number } | null {
+    const [a, b] = [...this.fingers.values()];
+    return a && b ? { middle: (a.x + b.x) / 2, widthPx: Math.max(20, Math.hypot(a.x - b.x, a.y - b.y)) } : null;
+  }
+}
+
+/** Pointer on the stage: hover, drag, pinch, click, double click. Returns what undoes it. */
 function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
+  let start: Point | null = null;
+  let last: Point = { x: 0, y: 0 };
   let drag: Drag | null = null;
-  const at = (event: MouseEvent): { x: number; y: number } => {
+  const pinch = new Pinch();
+  const at = (event: MouseEvent): Point => {
     const bounds = stage.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
   };
   const down = (event: PointerEvent): void => {
-    if (event.button === 0) drag = { x: event.clientX, y: event.clientY, isMoving: false };
+    if (event.pointerType === 'touch') pinch.down(event.pointerId, at(event));
+    if (event.button === 0) start = last = at(event);
   };
   const move = (event: PointerEvent): void => {
-    if (!drag) {
-      timeline.point(at(event));
+    const to = at(event);
+    if (event.pointerType === 'touch') pinch.move(event.pointerId, to, timeline);
+    if (pinch.isActive) return;
+    if (!start) {
+      timeline.point(to);
       return;
     }
-    if (!drag.isMoving && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < DRAG_FROM_PX) return;
-    if (!drag.isMoving) stage.setPointerCapture(event.pointerId);
-    drag.isMoving = true;
-    stage.classList.add('is-dragging');
-    timeline.point(null);
-    timeline.panByPx(drag.x - event.clientX);
-    timeline.scrollBy(drag.y - event.clientY);
-    drag.x = event.clientX;
-    drag.y = event.clientY;
+    if (!drag) {
+      if (Math.hypot(to.x - start.x, to.y - start.y) < DRAG_FROM_PX) return;
+      stage.setPointerCapture(event.pointerId);
+      stage.classList.add('is-dragging');
+      timeline.point(null);
+      drag = dragOf(timeline, start, event.shiftKey);
+    }
+    drag.move(to, { x: to.x - last.x, y: to.y - last.y });
+    last = to;
+  };
+  const click = (event: PointerEvent, point: Point): void => {
+    if (timeline.tool.value === 'zoom') timeline.camera.zoomBy(event.altKey ? 2 : 0.5, point.x);
+    else timeline.selectAt(point.x, point.y);
   };
   const up = (event: PointerEvent): void => {
-    if (drag && !drag.isMoving && event.type === 'pointerup') timeline.selectAt(at(event).x, at(event).y);
+    pinch.up(event.pointerId);
+    if (drag) drag.end();
+    else if (start && event.type === 'pointerup') click(event, start);
     drag = null;
+    start = null;
     stage.classList.remove('is-dragging');
   };
   const leave = (): void => { timeline.point(null); };
@@ -75,79 +157,31 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
   };
 }
 
-const TEXT_INPUTS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/;
-
-/** Letters typed here are meant for the element, not for the timeline. */
-export function isTyping(target: EventTarget | null): boolean {
-  const element = target as Partial<HTMLElement> & { type?: string } | null;
-  const tag = element?.tagName?.toLowerCase();
-  if (tag === 'textarea' || tag === 'select' || element?.isContentEditable) return true;
-  return tag === 'input' && TEXT_INPUTS.test(element?.type ?? 'text');
-}
-
-const HELD: Readonly<Record<string, HeldKey>> = { w: 'w', a: 'a', s: 's', d: 'd' };
-
-/** Does what the key means; false: the key means nothing here. */
-export function pressKey(timeline: Timeline, key: string): boolean {
-  const held = HELD[key.toLowerCase()];
-  if (held) {
-    timeline.hold(held);
-    return true;
-  }
-  switch (key) {
-    case 'f': timeline.zoomToSelected(); return true;
-    case '0': timeline.showAll(); return true;
-    case '+': case '=': timeline.zoomBy(1 / 1.5); return true;
-    case '-': timeline.zoomBy(1.5); return true;
-    case 'ArrowLeft': return timeline.selectNext('left');
-    case 'ArrowRight': return timeline.selectNext('right');
-    case 'ArrowUp': return timeline.selectNext('up');
-    case 'ArrowDown': return timeline.selectNext('down');
-    case 'Escape': {
-      const isSelected = timeline.selected.value !== null;
-      timeline.select(null);
-      return isSelected;
-    }
-    default: return false;
-  }
-}
-
-/** Keys of our own window and of the one around us: right after the page opens the focus is still out there. */
-function followKeys(timeline: Timeline): () => void {
-  const down = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
-    if (document.querySelector('dialog[open]')) return;
-    if (pressKey(timeline, event.key)) event.preventDefault();
-  };
-  const up = (event: KeyboardEvent): void => {
-    const held = HELD[event.key.toLowerCase()];
-    if (held) timeline.release(held);
-  };
-  const blur = (): void => { timeline.release(); };
-  const windows = new Set([window, hostWindow()]);
-  for (const each of windows) {
-    each.addEventListener('keydown', down);
-    each.addEventListener('keyup', up);
-    each.addEventListener('blur', blur);
-  }
-  return () => {
-    for (const each of windows) {
-      each.removeEventListener('keydown', down);
-      each.removeEventListener('keyup', up);
-      each.removeEventListener('blur', blur);
+function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLElement): () => void {
+  const wheel = new Wheel();
+  const onWheel = (event: WheelEvent): void => {
+    const bounds = stage.getBoundingClientRect();
+    const isZoomKey = event.ctrlKey || event.metaKey;
+    // Over the names the wheel scrolls, as it does over any list.
+    if (event.clientX < bounds.left && !isZoomKey) return;
+    event.preventDefault();
+    const act = wheel.turn(event as Turn, event.timeStamp);
+    if (act.act === 'zoom') timeline.camera.zoomBy(act.factor, Math.max(0, event.clientX - bounds.left));
+    else {
+      if (act.x !== 0) timeline.camera.panByPx(act.x);
+      if (act.y !== 0) timeline.scrollBy(act.y);
     }
   };
+  scroller.addEventListener('wheel', onWheel, { passive: false });
+  return () => { scroller.removeEventListener('wheel', onWheel); };
 }
 
 /** Connects everything; returns what disconnects it. */
 export function attachGestures(timeline: Timeline, scroller: HTMLElement, stage: HTMLElement): () => void {
-  const wheel = (event: WheelEvent): void => { onWheel(timeline, stage, event); };
   const scroll = (): void => { timeline.requestFrame(); };
-  scroller.addEventListener('wheel', wheel, { passive: false });
   scroller.addEventListener('scroll', scroll, { passive: true });
-  const undo = [followPointer(timeline, stage), followKeys(timeline)];
+  const undo = [followPointer(timeline, stage), followWheel(timeline, scroller, stage)];
   return () => {
-    scroller.removeEventListener('wheel', wheel);
     scroller.removeEventListener('scroll', scroll);
     for (const each of undo) each();
   };

@@ -1,177 +1,103 @@
-/** The trace viewer's page: tool bar, timeline, details of the selected event; window and selection in the URL. */
+/** The trace viewer's page: tool bar, minimap, timeline with its names, and below it the drawer. */
 
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
-import type { Payload } from '../../api/types';
-import { exactText, format, plural } from '../../base/units';
-import { RULER_PX } from '../../canvas/stage';
+import { format } from '../../base/units';
+import { RULER_PX } from '../../canvas/overlay';
 import { rulerOf, timeLabel } from '../../canvas/ticks';
-import { spanPs, type Viewport } from '../../canvas/viewport';
+import { useTools } from '../../state/catalog';
 import { useToolKeys } from '../../state/keys';
 import { asApiError, shown } from '../../state/payload';
 import { DiagnosticsBanner, Failed, Loading, Message } from '../../widgets/states';
 import type { ToolProps } from '../tool';
-import { Details } from './details';
+import { Drawer } from './drawer';
 import { attachGestures } from './gestures';
+import { followKeys, KEYS } from './keys';
+import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from './link';
+import type { Fetch } from './loader';
 import { Minimap } from './minimap';
-import { decodeDetails } from './model';
-import { NamesColumn } from './names_column';
+import { NamesColumn, PinnedNames } from './names_column';
 import { Timeline } from './timeline';
+import { ToolBar } from './toolbar';
 import { Tooltip } from './tooltip';
 import './style.css';
 
 const TOOL = 'trace_viewer';
 
-const KEYS = [
-  { keys: 'w s', does: 'Zoom in and out (hold)' },
-  { keys: 'a d', does: 'Move left and right (hold)' },
-  { keys: 'Wheel', does: 'Zoom at the pointer; over the names: scroll' },
-  { keys: 'Shift + wheel, drag', does: 'Move' },
-  { keys: '← →', does: 'Select the previous or next event of the track' },
-  { keys: '↑ ↓', does: 'Select the event around, or the first within' },
-  { keys: 'f, double click', does: 'Zoom to the event' },
-  { keys: '0', does: 'Show the whole trace' },
-  { keys: 'Esc', does: 'Deselect' },
-];
+/** Where no host is chosen, this many are opened; more are a click away in the side bar. */
+const FIRST_HOSTS = 4;
 
 /** Scroll positions are rounded to this, so that names are laid out anew once a screen, not once a frame. */
 const NAMES_STEP_PX = 256;
 
-function viewOf(params: ToolProps['params']): Viewport | null {
-  const [startPs, endPs] = [Number(params.start_ps ?? Number.NaN), Number(params.end_ps ?? Number.NaN)];
-  return endPs > startPs ? { startPs, endPs } : null;
-}
-
-function eventOf(params: ToolProps['params']): number | null {
-  const event = Number(params.event ?? Number.NaN);
-  return Number.isInteger(event) && event >= 0 ? event : null;
-}
-
-/** `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is wrong. */
-function rendererOf({ renderer }: ToolProps['params']): 'webgl' | 'canvas2d' | undefined {
-  return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
-}
-
 interface Source {
+  readonly run: string;
+  readonly hosts: readonly string[];
   readonly scope: string;
-  fetch(params: Record<string, string>, signal: AbortSignal): Promise<Payload>;
+  readonly note: string;
+  readonly fetch: Fetch;
 }
 
-function useSource({ run, hosts }: ToolProps): Source {
+function useSource({ run, hosts: chosen, info }: ToolProps): Source {
+  const all = useTools(run).data?.hosts ?? [];
+  const isMany = info.hosts === 'many' && chosen.length === 0 && all.length > FIRST_HOSTS;
+  const hosts = isMany ? all.slice(0, FIRST_HOSTS).map(({ host }) => host) : chosen;
+  const note = isMany ? `${String(FIRST_HOSTS)} of ${String(all.length)} hosts; choose others in the side bar` : '';
   const scope = `${run}\n${hosts.join(',')}`;
   useEffect(() => () => {
     shown.value = null;
   }, [scope]);
   return useMemo(() => ({
+    run,
+    hosts,
     scope,
+    note,
     fetch: async (params, signal) => {
       const query = { tool: TOOL, run, hosts, params };
       const payload = await fetchPayload(query, 'columns', signal);
-      if (params.event === undefined && !signal.aborted) shown.value = { query, payload };
+      if (payload.tables.boxes && !signal.aborted) shown.value = { query, payload };
       return payload;
     },
   }), [scope]);
-}
-
-/** Writes window and selection to the URL, and follows the URL where something else changed it. */
-function useLink(timeline: Timeline | null, source: Source, props: ToolProps): void {
-  const written = useRef('');
-  const { params } = props;
-  const view = timeline?.settledView.value;
-  const selected = timeline?.selected.value;
-  const isReady = timeline?.status.value.kind === 'ready';
-  useEffect(() => {
-    if (!timeline || !isReady || !view) return;
-    const isWhole = view.startPs <= 0 && view.endPs >= timeline.durationPs;
-    const change = {
-      start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
-      end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
-      event: selected ? String(selected.event) : undefined,
-    };
-    const key = linkKey(change);
-    if (key === linkKey(params)) written.current = key;
-    if (key === written.current) return;
-    written.current = key;
-    props.setParams(change, 'replace');
-  }, [timeline, isReady, view, selected]);
-  useEffect(() => {
-    if (!timeline || !isReady || linkKey(params) === written.current) return;
-    written.current = linkKey(params);
-    timeline.setView(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
-    void selectEvent(timeline, source, eventOf(params));
-  }, [timeline, isReady, params.start_ps, params.end_ps, params.event]);
-}
-
-function linkKey(params: Readonly<Record<string, string | undefined>>): string {
-  return [params.start_ps ?? '', params.end_ps ?? '', params.event ?? ''].join(' ');
-}
-
-/** Selects the event of a link; one that is not there stays unselected. */
-async function selectEvent(timeline: Timeline, source: Source, event: number | null): Promise<void> {
-  if (event === null) {
-    timeline.select(null);
-    return;
-  }
-  if (timeline.selected.value?.event === event) return;
-  try {
-    const details = decodeDetails(await source.fetch({ event: String(event) }, new AbortController().signal));
-    timeline.reveal({ ...details, nMerged: 1 });
-  } catch (error) {
-    timeline.refusal.value = error;
-  }
 }
 
 function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | null; scroller: { current: HTMLDivElement | null }; host: { current: HTMLDivElement | null } } {
   const scroller = useRef<HTMLDivElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const [timeline, setTimeline] = useState<Timeline | null>(null);
+  const opened = useRef('');
   useLayoutEffect(() => {
     if (!scroller.current || !host.current) return;
     const stage = host.current;
     const fresh = new Timeline(scroller.current, stage, source.fetch, rendererOf(props.params));
-    const detach = attachGestures(fresh, scroller.current, stage);
+    const undo = [attachGestures(fresh, scroller.current, stage), followKeys(fresh)];
     const resized = new ResizeObserver(() => { fresh.resize(stage.clientWidth, stage.clientHeight); });
     resized.observe(stage);
     fresh.resize(stage.clientWidth, stage.clientHeight);
     const rethemed = new MutationObserver(() => { fresh.retheme(); });
     rethemed.observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
     setTimeline(fresh);
-    const event = eventOf(props.params);
-    void fresh.start(viewOf(props.params), event === null ? undefined : () => selectEvent(fresh, source, event));
+    opened.current = source.scope;
+    const [view, event] = [viewOf(props.params), eventOf(props.params)];
+    void fresh.start(view, async () => {
+      applyParams(fresh, props.params);
+      if (event !== null) await selectEvent(fresh, event, view === null);
+    });
     return () => {
-      detach();
+      for (const each of undo) each();
       resized.disconnect();
       rethemed.disconnect();
       fresh.dispose();
     };
-  }, [source.scope]);
+  }, [source.run]);
+  useEffect(() => {
+    if (!timeline || opened.current === source.scope) return;
+    opened.current = source.scope;
+    void timeline.reopen(source.fetch);
+  }, [timeline, source.scope]);
   return { timeline, scroller, host };
-}
-
-function ToolBar({ timeline }: { timeline: Timeline | null }): VNode {
-  const facts = timeline?.facts.value;
-  const view = timeline?.settledView.value;
-  if (!timeline || !facts || !view) return <div class="tv-bar" />;
-  const refusal = timeline.refusal.value === null ? null : asApiError(timeline.refusal.value);
-  return (
-    <div class="tv-bar">
-      <span title={exactText(spanPs(view), 'ps')}><b>{format(spanPs(view), 'ps')}</b> of {format(facts.durationPs, 'ps')}</span>
-      <span class="muted">from {timeLabel(Math.round(view.startPs), Math.max(1, rulerOf(view, 1000).stepPs / 10))}</span>
-      <span class="muted">{plural(facts.nEvents, 'event')} in the trace</span>
-      {timeline.isBusy.value && <span class="muted tv-busy" role="status">loading detail…</span>}
-      {refusal && <span class="tv-refusal" role="alert">{refusal.message} {refusal.remedy}</span>}
-      <span class="tv-space" />
-      <button type="button" class="button" onClick={() => { timeline.zoomBy(1.5, null); }} aria-label="Zoom out" title="Zoom out (s)">−</button>
-      <button type="button" class="button" onClick={() => { timeline.zoomBy(1 / 1.5, null); }} aria-label="Zoom in" title="Zoom in (w)">+</button>
-      <button type="button" class="button" onClick={() => { timeline.showAll(); }} title="Show the whole trace (0)">Whole trace</button>
-    </div>
-  );
-}
-
-function baseLabelOf(timeline: Timeline, widthPx: number): string {
-  return rulerOf(timeline.settledView.value, widthPx).baseLabel;
 }
 
 /** What is in the timeline's place while there is nothing to draw. */
@@ -199,7 +125,7 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   const text = selected
     ? `Selected ${selected.name}, ${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}${track ? `, on ${track.name}` : ''}`
     : '';
-  return <div class="tv-announcer" role="status" aria-live="polite">{text}</div>;
+  return <div class="hidden-text" role="status" aria-live="polite">{text}</div>;
 }
 
 /** Reads the signal itself, so that the pointer's moves render nothing else. */
@@ -208,47 +134,67 @@ function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
   return hover ? <Tooltip hover={hover} /> : null;
 }
 
+/** All tracks are hidden or filtered away: the way back. */
+function NoTracks({ timeline }: { timeline: Timeline }): VNode | null {
+  const view = timeline.trackView.value;
+  if (timeline.layout.value.placeOfTrack.size > 0 || timeline.layout.value.sections.length > 0 || timeline.layout.value.nHidden === 0) return null;
+  return (
+    <div class="tv-none">
+      <p>{view.filter ? `No track has “${view.filter}” in its name.` : 'All tracks are hidden.'}</p>
+      <button type="button" class="button" onClick={() => { timeline.changeTracks({ ...view, filter: '', hidden: new Set() }); }}>Show all tracks</button>
+    </div>
+  );
+}
+
+interface FrameProps {
+  timeline: Timeline | null;
+  scroller: { current: HTMLDivElement | null };
+  host: { current: HTMLDivElement | null };
+  info: ToolProps['info'];
+  scrollStep: Signal<number>;
+}
+
+function TimelineFrame({ timeline, scroller, host, info, scrollStep }: FrameProps): VNode {
+  const layout = timeline?.layout.value;
+  const stageHeight = scroller.current?.clientHeight ?? 800;
+  const baseLabel = timeline?.facts.value ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel : '';
+  const style = { '--tv-top': `${String(layout?.pinnedBottomPx ?? RULER_PX)}px` };
+  return (
+    <div class="tv-frame" style={style}>
+      <div class="tv-scroller" ref={scroller} onScroll={(event) => { scrollStep.value = Math.floor(event.currentTarget.scrollTop / NAMES_STEP_PX); }}>
+        <div class="tv-content" style={{ height: `${String(layout?.height ?? 0)}px` }}>
+          <div class="tv-sticky tv-top">
+            <div class="tv-corner" style={{ height: `${String(RULER_PX)}px` }}>{baseLabel && `from ${baseLabel}`}</div>
+            {timeline && <PinnedNames timeline={timeline} />}
+          </div>
+          <div class="tv-sticky">
+            <div class="tv-stage" data-tool={timeline?.tool.value} data-renderer={timeline?.renderer} ref={host} role="application" tabIndex={0} aria-label="Timeline: w and s zoom, a and d move, arrow keys select events, f zooms to the selected one; ? lists all keys" />
+          </div>
+          {timeline && <NamesColumn timeline={timeline} fromPx={(scrollStep.value - 1) * NAMES_STEP_PX} toPx={(scrollStep.value + 2) * NAMES_STEP_PX + stageHeight} />}
+        </div>
+      </div>
+      <HoverTip timeline={timeline} />
+      {timeline && <NoTracks timeline={timeline} />}
+      <Instead timeline={timeline} info={info} onRetry={() => { void timeline?.start(null); }} />
+    </div>
+  );
+}
+
 export function TraceViewer(props: ToolProps): VNode {
   const source = useSource(props);
   const { timeline, scroller, host } = useTimeline(props, source);
   const scrollStep = useSignal(0);
+  const isListed = useSignal(false);
   useToolKeys(KEYS);
-  useLink(timeline, source, props);
+  useLink(timeline, props);
   const facts = timeline?.facts.value ?? null;
-  const selected = timeline?.selected.value ?? null;
-  const height = timeline?.layout.value.height ?? 0;
-  const stageHeight = scroller.current?.clientHeight ?? 800;
-  const stageWidth = host.current?.clientWidth ?? 1000;
   return (
-    <div class="tv">
-      <ToolBar timeline={timeline} />
+    <div class="tv" aria-busy={timeline?.status.value.kind === 'loading'}>
+      {timeline ? <ToolBar timeline={timeline} run={source.run} hosts={source.hosts} note={source.note} isListed={isListed} /> : <div class="tv-bar" />}
       <DiagnosticsBanner items={facts?.diagnostics ?? []} />
-      {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} />}
-      <div class="tv-frame">
-        <div class="tv-scroller" ref={scroller} onScroll={(event) => { scrollStep.value = Math.floor(event.currentTarget.scrollTop / NAMES_STEP_PX); }}>
-          <div class="tv-content" style={{ height: `${String(height)}px` }}>
-            <div class="tv-sticky">
-              <div class="tv-corner" style={{ height: `${String(RULER_PX)}px` }}>{timeline && facts ? baseLabelOf(timeline, stageWidth) : ''}</div>
-              <div class="tv-stage" ref={host} role="application" tabIndex={0} aria-label="Timeline: w and s zoom, a and d move, arrow keys select events, f zooms to the selected one" />
-            </div>
-            {timeline && <NamesColumn timeline={timeline} fromPx={(scrollStep.value - 1) * NAMES_STEP_PX} toPx={(scrollStep.value + 2) * NAMES_STEP_PX + stageHeight} />}
-          </div>
-        </div>
-        <HoverTip timeline={timeline} />
-        <Instead timeline={timeline} info={props.info} onRetry={() => { void timeline?.start(viewOf(props.params)); }} />
-      </div>
-      {timeline && selected && (
-        <Details
-          picked={selected}
-          tracks={facts?.tracks ?? []}
-          scope={source.scope}
-          fetchEvent={(event, signal) => source.fetch({ event: String(event) }, signal)}
-          onSelect={(picked) => { timeline.reveal(picked); }}
-          onPlace={(picked) => { timeline.select(picked); }}
-          onZoom={() => { timeline.zoomToSelected(); }}
-          onClose={() => { timeline.select(null); }}
-        />
-      )}
+      {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} scope={source.scope} />}
+      <TimelineFrame timeline={timeline} scroller={scroller} host={host} info={props.info} scrollStep={scrollStep} />
+      {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}
       <Announcer timeline={timeline} />
     </div>
   );

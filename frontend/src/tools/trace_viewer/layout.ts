@@ -1,20 +1,24 @@
 /**
- * Tracks become places on the page, in CSS pixels of the scrolled content.
+ * Tracks become places on the page, in CSS pixels of the content. What is pinned lies PIN_PX above everything else.
  *
  *   0    ruler (sticky)
- *   26   ▾ section                      SECTION_PX
- *   50     track  depth 0 |███|██|      PITCH_PX each, PAD_PX above and below
+ *   26   pinned tracks (sticky)
+ *   48   ▾ section                      SECTION_PX
+ *   74     track  depth 0 |███|██|      PITCH_PX each, PAD_PX above and below
  *                 depth 1 |█|
- *   92     thin track    |▄▄▄|          a folded track: all depths within THIN_PX
+ *  116     thin track    |▄▄▄|          a folded track: all depths within THIN_PX
+ *  138     counter       |_▁▃▂|         COUNTER_PX
  */
 
-import type { RowPlaces } from '../../canvas/boxes';
+import { PIN_PX, type RowPlaces } from '../../canvas/boxes';
 import type { Track, TraceWindow } from './model';
+import { rowsShown, trackKey, type Arranged, type Section, type TrackView } from './track_view';
 
 export const SECTION_PX = 26;
 export const PITCH_PX = 18;
 export const BOX_PX = 17;
 export const PAD_PX = 3;
+export const COUNTER_PX = 34;
 const THIN_PX = 16;
 
 export interface TrackPlace {
@@ -23,15 +27,16 @@ export interface TrackPlace {
   readonly height: number;
   readonly pitch: number;
   readonly boxHeight: number;
+  readonly nRows: number;
   readonly isFolded: boolean;
+  readonly isPinned: boolean;
 }
 
 export interface SectionPlace {
-  readonly name: string;
+  readonly section: Section;
   readonly y: number;
   readonly height: number;
   readonly isFolded: boolean;
-  readonly nTracks: number;
   readonly nEvents: number;
   /** Empty where folded. */
   readonly tracks: readonly TrackPlace[];
@@ -39,81 +44,94 @@ export interface SectionPlace {
 
 export interface Layout {
   readonly height: number;
+  /** Where the pinned tracks end on the screen; `topPx` where there are none. */
+  readonly pinnedBottomPx: number;
+  readonly pinned: readonly TrackPlace[];
   readonly sections: readonly SectionPlace[];
   readonly placeOfTrack: ReadonlyMap<number, TrackPlace>;
   readonly separators: Float32Array;
+  readonly nHidden: number;
 }
 
-export function sectionKey(name: string): string {
-  return `s:${name}`;
+export function isCounter(track: Track): boolean {
+  return track.kind === 'counter';
 }
 
-export function trackKey(id: number): string {
-  return `t:${String(id)}`;
-}
-
-function sectionsOf(tracks: readonly Track[]): [string, Track[]][] {
-  const sections = new Map<string, Track[]>();
-  for (const track of tracks) {
-    const members = sections.get(track.section);
-    if (members) members.push(track);
-    else sections.set(track.section, [track]);
-  }
-  return [...sections];
-}
-
-function placeTrack(track: Track, y: number, isFolded: boolean): TrackPlace {
-  const isThin = isFolded && track.nDepths > 1;
-  const pitch = isThin ? THIN_PX / track.nDepths : PITCH_PX;
+function placeTrack(track: Track, y: number, view: TrackView, isPinned: boolean): TrackPlace {
+  if (isCounter(track)) return { track, y, height: COUNTER_PX + 2 * PAD_PX, pitch: COUNTER_PX, boxHeight: COUNTER_PX, nRows: 1, isFolded: false, isPinned };
+  const nRows = rowsShown(track, view);
+  const isThin = view.folded.has(trackKey(track.id)) && nRows > 1;
+  const pitch = isThin ? THIN_PX / nRows : PITCH_PX;
   const boxHeight = isThin ? Math.max(1, Math.floor(pitch * 0.85)) : BOX_PX;
-  return { track, y, height: (isThin ? THIN_PX : track.nDepths * PITCH_PX) + 2 * PAD_PX, pitch, boxHeight, isFolded: isThin };
+  return { track, y, height: (isThin ? THIN_PX : nRows * PITCH_PX) + 2 * PAD_PX, pitch, boxHeight, nRows, isFolded: isThin, isPinned };
 }
 
-export function layoutTracks(tracks: readonly Track[], folded: ReadonlySet<string>, topPx: number): Layout {
+export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number): Layout {
   const placeOfTrack = new Map<number, TrackPlace>();
   const separators: number[] = [];
-  let y = topPx;
-  const sections = sectionsOf(tracks).map(([name, members]): SectionPlace => {
-    const top = y;
-    const isFolded = folded.has(sectionKey(name));
-    y += SECTION_PX;
-    const places = isFolded ? [] : members.map((track) => {
-      const place = placeTrack(track, y, folded.has(trackKey(track.id)));
+  const stack = (tracks: readonly Track[], from: number, isPinned: boolean): TrackPlace[] => {
+    let y = from;
+    return tracks.map((track) => {
+      const place = placeTrack(track, y, view, isPinned);
       placeOfTrack.set(track.id, place);
       y += place.height;
       separators.push(y);
       return place;
     });
-    const nEvents = members.reduce((sum, track) => sum + track.nEvents, 0);
-    return { name, y: top, height: y - top, isFolded, nTracks: members.length, nEvents, tracks: places };
+  };
+  const bottomOf = (places: readonly TrackPlace[], empty: number): number => {
+    const last = places.at(-1);
+    return last ? last.y + last.height : empty;
+  };
+  const pinned = stack(arranged.pinned, topPx - PIN_PX, true);
+  const pinnedBottomPx = bottomOf(pinned, topPx - PIN_PX) + PIN_PX;
+  let y = pinnedBottomPx;
+  const sections = arranged.sections.map((section): SectionPlace => {
+    const top = y;
+    const isFolded = view.folded.has(section.key);
+    const places = isFolded ? [] : stack(section.tracks, top + SECTION_PX, false);
+    y = bottomOf(places, top + SECTION_PX);
+    return { section, y: top, height: y - top, isFolded, nEvents: section.tracks.reduce((sum, track) => sum + track.nEvents, 0), tracks: places };
   });
-  return { height: y, sections, placeOfTrack, separators: Float32Array.from(separators) };
+  return { height: y, pinnedBottomPx, pinned, sections, placeOfTrack, separators: Float32Array.from(separators), nHidden: arranged.nHidden };
 }
 
 export function rowTop(place: TrackPlace, depth: number): number {
   return place.y + PAD_PX + depth * place.pitch;
 }
 
-/** Where the rows of a window are in this layout; NaN for rows of folded sections. */
+/** Where the rows of a window are in this layout; NaN for rows that are not shown. */
 export function placeRows(window: TraceWindow, layout: Layout): RowPlaces {
   const n = window.rowTrack.length;
   const y = new Float32Array(n).fill(Number.NaN);
   const height = new Uint8Array(n);
   for (let row = 0; row < n; row++) {
     const place = layout.placeOfTrack.get(window.rowTrack[row] as number);
-    if (!place) continue;
-    y[row] = rowTop(place, window.rowDepth[row] as number);
+    const depth = window.rowDepth[row] as number;
+    if (!place || depth >= place.nRows) continue;
+    y[row] = rowTop(place, depth);
     height[row] = place.boxHeight;
   }
   return { y, height };
 }
 
-/** Tracks with any part within [fromPx, toPx] of the content. */
+/** Tracks with any part within [fromPx, toPx] of the scrolled content, and the pinned ones. */
 export function tracksWithin(layout: Layout, fromPx: number, toPx: number): number[] {
-  const ids: number[] = [];
+  const ids = layout.pinned.map(({ track }) => track.id);
   for (const section of layout.sections) {
     if (section.y > toPx || section.y + section.height < fromPx) continue;
     for (const { track, y, height } of section.tracks) if (y <= toPx && y + height >= fromPx) ids.push(track.id);
   }
   return ids;
+}
+
+/** The height of the content that is at this height of the screen. */
+export function contentY(layout: Layout, screenY: number, scrollPx: number): number {
+  return screenY < layout.pinnedBottomPx ? screenY - PIN_PX : screenY + scrollPx;
+}
+
+/** The track at a height of the content. */
+export function trackAt(layout: Layout, y: number): TrackPlace | null {
+  for (const place of layout.placeOfTrack.values()) if (y >= place.y && y < place.y + place.height) return place;
+  return null;
 }

@@ -1,40 +1,57 @@
-/** The strip above the timeline: the whole trace, the window in it; click or drag to go elsewhere. */
+/** The strip above the timeline: the whole trace and the window in it; drag the window, its edges, or click elsewhere. */
 
+import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { format } from '../../base/units';
-import { densityOf, drawMinimap } from '../../canvas/minimap';
+import { exactText, format, plural } from '../../base/units';
+import { densityOf, drawMinimap, grabAt, grabbed, layersOf, type Grab, type Layer } from '../../canvas/minimap';
 import { spanPs } from '../../canvas/viewport';
+import { decodeDensity, type Density } from './details_model';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
-export const MINIMAP_PX = 30;
+export const MINIMAP_PX = 36;
 
 const COLUMN_PX = 2;
 
-function goTo(timeline: Timeline, event: PointerEvent): void {
-  const bounds = (event.currentTarget as Element).getBoundingClientRect();
-  const at = ((event.clientX - bounds.left) / Math.max(bounds.width, 1)) * timeline.durationPs;
-  const half = spanPs(timeline.viewport) / 2;
-  timeline.setView({ startPs: at - half, endPs: at + half });
+/** From the boxes at hand; the server's own numbers follow. */
+function ownDensity(timeline: Timeline, nColumns: number): Float32Array {
+  const { overview } = timeline;
+  if (!overview) return new Float32Array(0);
+  const rows = [...overview.rowDepth.keys()].filter((row) => overview.rowDepth[row] === 0);
+  return densityOf(overview.boxes, rows, timeline.durationPs, nColumns);
+}
+
+function layers(density: Density | null, own: Float32Array): Layer[] {
+  if (!density || density.parts.length === 0) return [{ isDevice: false, share: own }];
+  return layersOf(density.parts.map(({ section, busy }) => ({ isDevice: !/^Host/i.test(section), share: busy })));
 }
 
 /** Draws whenever the view, the theme or the size changes; the density only with trace and width. */
-function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | null }): void {
+function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | null }, scope: string): void {
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
-    let density: Float32Array = new Float32Array(0);
+    const abort = new AbortController();
+    let shown: Layer[] = [];
+    let nColumns = 0;
     let theme = readTheme();
     const paint = (): void => {
       const size = { widthPx: Math.max(element.clientWidth, 1), heightPx: MINIMAP_PX, pixelRatio: window.devicePixelRatio || 1 };
-      const nColumns = Math.ceil(size.widthPx / COLUMN_PX);
-      const { overview } = timeline;
-      if (overview && density.length !== nColumns) {
-        const rows = [...overview.rowDepth.keys()].filter((row) => overview.rowDepth[row] === 0);
-        density = densityOf(overview.boxes, rows, timeline.durationPs, nColumns);
+      const wanted = Math.ceil(size.widthPx / COLUMN_PX);
+      if (wanted !== nColumns && timeline.overview) {
+        nColumns = wanted;
+        shown = layers(null, ownDensity(timeline, nColumns));
+        timeline.ask({ minimap: '1', width_px: String(nColumns) }, abort.signal).then(
+          (payload) => {
+            shown = layers(decodeDensity(payload, wanted), ownDensity(timeline, wanted));
+            paint();
+          },
+          () => undefined, // The boxes' own density stays.
+        );
       }
-      drawMinimap(element, size, density, timeline.viewport, timeline.durationPs, { fill: theme.families[0] ?? theme.text, background: theme.background, accent: theme.accent });
+      const look = { device: theme.families[3] ?? theme.text, host: theme.families[1] ?? theme.text, background: theme.background, accent: theme.accent };
+      drawMinimap(element, size, shown, timeline.camera.view, timeline.durationPs, look);
     };
     const resized = new ResizeObserver(paint);
     resized.observe(element);
@@ -45,28 +62,48 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
     rethemed.observe(document.documentElement, { attributes: true, attributeFilter: ['class'] });
     const stop = timeline.onFrame(paint);
     return () => {
+      abort.abort();
       resized.disconnect();
       rethemed.disconnect();
       stop();
     };
-  }, [timeline]);
+  }, [timeline, scope]);
 }
 
-export function Minimap({ timeline }: { timeline: Timeline }): VNode {
+const CURSORS: Readonly<Record<Grab['part'], string>> = { start: 'ew-resize', end: 'ew-resize', window: 'grab', outside: 'pointer' };
+
+export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string }): VNode {
   const canvas = useRef<HTMLCanvasElement>(null);
-  usePainting(timeline, canvas);
+  const grab = useSignal<Grab | null>(null);
+  usePainting(timeline, canvas, scope);
+  const at = (event: PointerEvent): { x: number; widthPx: number } => {
+    const bounds = (event.currentTarget as Element).getBoundingClientRect();
+    return { x: event.clientX - bounds.left, widthPx: Math.max(bounds.width, 1) };
+  };
+  const { camera, durationPs } = timeline;
+  const view = camera.settled.value;
   return (
     <div class="tv-minimap" style={{ height: `${String(MINIMAP_PX)}px` }}>
-      <span>whole trace · {format(timeline.durationPs, 'ps')}</span>
+      <div class="tv-whole">
+        <span title={exactText(spanPs(view), 'ps')}><b>{format(spanPs(view), 'ps')}</b> of {format(durationPs, 'ps')}</span>
+        <span class="muted">{plural(timeline.facts.value?.nEvents ?? 0, 'event')}</span>
+      </div>
       <canvas
         ref={canvas}
         role="img"
-        aria-label="The whole trace; click to move the window there"
+        aria-label="The whole trace; drag the window or its edges, or click to go there"
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
-          goTo(timeline, event);
+          const { x, widthPx } = at(event);
+          grab.value = grabAt(camera.view, durationPs, x, widthPx);
+          if (grab.value.part === 'outside') camera.set(grabbed(grab.value, durationPs, x, widthPx));
         }}
-        onPointerMove={(event) => { if (event.buttons & 1) goTo(timeline, event); }}
+        onPointerMove={(event) => {
+          const { x, widthPx } = at(event);
+          if (grab.value && event.buttons & 1) camera.set(grabbed(grab.value, durationPs, x, widthPx));
+          else event.currentTarget.style.cursor = CURSORS[grabAt(camera.view, durationPs, x, widthPx).part];
+        }}
+        onPointerUp={() => { grab.value = null; }}
       />
     </div>
   );

@@ -1,17 +1,22 @@
-/** The server's answers as the timeline uses them: a window of boxes with its rows, the list of tracks, an event's details. */
+/** The server's window of the trace as the timeline uses it: tracks, boxes in rows, counters, steps, flows. */
 
-import { cellAt, findColumn, numberAt, numberColumn, scalarNumber, textAt, textColumn } from '../../api/table';
-import type { Diagnostic, NumberColumn, Payload, Table } from '../../api/types';
+import { findColumn, cellAt, numberAt, numberColumn, scalarNumber, textAt, textColumn } from '../../api/table';
+import type { Diagnostic, NumberColumn, Payload, Table, TextColumn } from '../../api/types';
+import type { Series } from '../../canvas/areas';
 import type { Boxes } from '../../canvas/boxes';
-import { stylesOf } from './names';
+import { styleOf, stylesOfNames } from './names';
 
 export interface Track {
   readonly id: number;
+  readonly host: string;
   readonly section: string;
   readonly name: string;
   readonly kind: string;
   readonly nEvents: number;
   readonly nDepths: number;
+  readonly isDerived: boolean;
+  /** Of a counter, over the whole trace; 0: not known. */
+  readonly maxValue: number;
 }
 
 /** What is asked for: null bounds mean the whole trace, null tracks mean all. */
@@ -20,6 +25,24 @@ export interface WindowRequest {
   readonly endPs: number | null;
   readonly widthPx: number;
   readonly trackIds: readonly number[] | null;
+  readonly hasFlows: boolean;
+}
+
+export interface StepMark {
+  readonly host: string;
+  readonly name: string;
+  readonly startPs: number;
+  readonly durationPs: number;
+}
+
+/** From where an event ends to where the one that it caused begins. */
+export interface Flow {
+  readonly fromEvent: number;
+  readonly fromTrack: number;
+  readonly fromPs: number;
+  readonly toEvent: number;
+  readonly toTrack: number;
+  readonly toPs: number;
 }
 
 export interface TraceWindow {
@@ -28,9 +51,15 @@ export interface TraceWindow {
   readonly psPerPx: number;
   readonly trackIds: ReadonlySet<number> | null;
   readonly boxes: Boxes;
-  readonly rowTrack: Int32Array;
+  /** Ids of tracks, which beyond 128 hosts do not fit 32 bits. */
+  readonly rowTrack: Float64Array;
   readonly rowDepth: Int32Array;
-  readonly styleOfName: Uint8Array;
+  readonly counters: ReadonlyMap<number, Series>;
+  readonly steps: readonly StepMark[];
+  /** null: they were not asked for. */
+  readonly flows: readonly Flow[] | null;
+  readonly nFlows: number;
+  readonly nEvents: number;
   /** Nothing is merged: zooming in needs no other answer. */
   readonly isExact: boolean;
 }
@@ -47,6 +76,7 @@ export function requestParams(request: WindowRequest): Record<string, string> {
   if (request.startPs !== null) params.start_ps = String(Math.floor(request.startPs));
   if (request.endPs !== null) params.end_ps = String(Math.ceil(request.endPs));
   if (request.trackIds) params.tracks = request.trackIds.join(',');
+  if (request.hasFlows) params.flows = '1';
   return params;
 }
 
@@ -58,17 +88,38 @@ function numbersOf(column: NumberColumn | undefined, n: number, missing: number)
   return numbers;
 }
 
+/** A reader of a table's rows by column name, with something in place of what is missing. */
+export function reader(table: Table | undefined): { n: number; number(name: string, row: number, missing?: number): number; text(name: string, row: number): string } {
+  const numbers = new Map<string, NumberColumn | undefined>();
+  const texts = new Map<string, TextColumn | undefined>();
+  return {
+    n: table?.n_rows ?? 0,
+    number(name, row, missing = 0) {
+      if (!numbers.has(name)) numbers.set(name, numberColumn(table, name));
+      const column = numbers.get(name);
+      return (column && numberAt(column, row)) ?? missing;
+    },
+    text(name, row) {
+      if (!texts.has(name)) texts.set(name, textColumn(table, name));
+      const column = texts.get(name);
+      return (column && textAt(column, row)) ?? '';
+    },
+  };
+}
+
 export function decodeTracks(table: Table | undefined): Track[] {
-  if (!table) return [];
-  const [id, events, depths] = ['track', 'n_events', 'n_depths'].map((name) => numberColumn(table, name));
-  const [section, name, kind] = ['section', 'name', 'kind'].map((column) => textColumn(table, column));
-  return Array.from({ length: table.n_rows }, (_, row) => ({
-    id: (id && numberAt(id, row)) ?? row,
-    section: (section && textAt(section, row)) ?? '',
-    name: (name && textAt(name, row)) ?? '',
-    kind: (kind && textAt(kind, row)) ?? '',
-    nEvents: (events && numberAt(events, row)) ?? 0,
-    nDepths: Math.max(1, (depths && numberAt(depths, row)) ?? 1),
+  const { n, number, text } = reader(table);
+  const derived = findColumn(table, 'is_derived');
+  return Array.from({ length: n }, (_, row) => ({
+    id: number('track', row, row),
+    host: text('host', row),
+    section: text('section', row),
+    name: text('name', row),
+    kind: text('kind', row),
+    nEvents: number('n_events', row),
+    nDepths: Math.max(1, number('n_depths', row, 1)),
+    isDerived: derived ? cellAt(derived, row) === true : false,
+    maxValue: number('max_value', row),
   }));
 }
 
@@ -83,7 +134,7 @@ export function decodeFacts(payload: Payload): TraceFacts {
 
 interface Rows {
   readonly first: Int32Array;
-  readonly track: Int32Array;
+  readonly track: Float64Array;
   readonly depth: Int32Array;
 }
 
@@ -95,19 +146,71 @@ function rowsOf(track: Float64Array, depth: Float64Array): Rows {
   }
   return {
     first: Int32Array.from([...first, track.length]),
-    track: Int32Array.from(first, (i) => track[i] as number),
+    track: Float64Array.from(first, (i) => track[i] as number),
     depth: Int32Array.from(first, (i) => depth[i] as number),
   };
 }
 
-export function decodeWindow(payload: Payload, request: WindowRequest): TraceWindow {
-  const table = payload.tables.boxes;
+function decodeCounters(table: Table | undefined): Map<number, Series> {
+  const n = table?.n_rows ?? 0;
+  const column = (name: string): Float64Array => numbersOf(numberColumn(table, name), n, 0);
+  const [track, timePs, value] = [column('track'), column('time_ps'), column('value')];
+  const counters = new Map<number, Series>();
+  for (let from = 0, i = 1; i <= n; i++) {
+    if (i < n && track[i] === track[from]) continue;
+    counters.set(track[from] as number, { timePs: timePs.subarray(from, i), value: value.subarray(from, i) });
+    from = i;
+  }
+  return counters;
+}
+
+function decodeSteps(table: Table | undefined): StepMark[] {
+  const { n, number, text } = reader(table);
+  return Array.from({ length: n }, (_, row) => ({ host: text('host', row), name: text('name', row), startPs: number('start_ps', row), durationPs: number('duration_ps', row) }));
+}
+
+function decodeFlows(table: Table | undefined): Flow[] {
+  const { n, number } = reader(table);
+  return Array.from({ length: n }, (_, row) => ({
+    fromEvent: number('from_event', row, -1), fromTrack: number('from_track', row, -1), fromPs: number('from_ps', row),
+    toEvent: number('to_event', row, -1), toTrack: number('to_track', row, -1), toPs: number('to_ps', row),
+  }));
+}
+
+/** By the server's families and keys; by the names where it sends none. */
+function stylesOf(table: Table | undefined, n: number, names: readonly string[], nameId: Int32Array): Uint8Array {
+  const [family, key] = [numberColumn(table, 'family'), numberColumn(table, 'color_key')];
+  if (family && key) return Uint8Array.from({ length: n }, (_, i) => styleOf(family.values[i] ?? 0, key.values[i] ?? 0));
+  const styles = stylesOfNames(names);
+  return Uint8Array.from(nameId, (id) => styles[id] as number);
+}
+
+function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
   const n = table?.n_rows ?? 0;
   const column = (name: string, missing: number): Float64Array => numbersOf(numberColumn(table, name), n, missing);
   const name = textColumn(table, 'name');
   const names = [...(name?.strings ?? []), '(no name)'];
-  const nMerged = column('n_merged', 1);
-  const rows = rowsOf(column('track', 0), column('depth', 0));
+  const nameId = Int32Array.from({ length: n }, (_, i) => codeOf(name?.codes[i], names.length));
+  const durationPs = column('duration_ps', 0);
+  return {
+    n,
+    startPs: column('start_ps', 0),
+    durationPs,
+    nameId,
+    eventId: column('event', -1),
+    nMerged: column('n_merged', 1),
+    names,
+    style: stylesOf(table, n, names, nameId),
+    longestPs: numberColumn(table, 'longest_ps') ? column('longest_ps', 0) : durationPs,
+    rowFirst,
+  };
+}
+
+export function decodeWindow(payload: Payload, request: WindowRequest): TraceWindow {
+  const { boxes: table, counters, steps, flows } = payload.tables;
+  const n = table?.n_rows ?? 0;
+  const rows = rowsOf(numbersOf(numberColumn(table, 'track'), n, 0), numbersOf(numberColumn(table, 'depth'), n, 0));
+  const boxes = decodeBoxes(table, rows.first);
   const startPs = scalarNumber(payload, 'start_ps') ?? request.startPs ?? 0;
   const endPs = scalarNumber(payload, 'end_ps') ?? request.endPs ?? scalarNumber(payload, 'trace_duration_ps') ?? 0;
   return {
@@ -115,85 +218,20 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
     endPs,
     psPerPx: Math.max(endPs - startPs, 1) / request.widthPx,
     trackIds: request.trackIds ? new Set(request.trackIds) : null,
-    boxes: {
-      n,
-      startPs: column('start_ps', 0),
-      durationPs: column('duration_ps', 0),
-      nameId: Int32Array.from({ length: n }, (_, i) => codeOf(name?.codes[i], names.length)),
-      eventId: column('event', -1),
-      nMerged,
-      names,
-      rowFirst: rows.first,
-    },
+    boxes,
     rowTrack: rows.track,
     rowDepth: rows.depth,
-    styleOfName: stylesOf(names),
-    isExact: nMerged.every((count) => count <= 1),
+    counters: decodeCounters(counters),
+    steps: decodeSteps(steps),
+    flows: request.hasFlows ? decodeFlows(flows) : null,
+    nFlows: scalarNumber(payload, 'n_flows') ?? flows?.n_rows ?? 0,
+    nEvents: scalarNumber(payload, 'n_events_in_window') ?? 0,
+    // Counters are thinned to pixels too, and steps left out where they are dense.
+    isExact: boxes.nMerged.every((count) => count <= 1) && !counters?.n_rows && Boolean(!steps || steps.n_rows),
   };
 }
 
 /** Unknown names (−1) are the last string. */
 function codeOf(code: number | undefined, nNames: number): number {
   return code === undefined || code < 0 || code >= nNames ? nNames - 1 : code;
-}
-
-export interface Ancestor {
-  readonly event: number;
-  readonly name: string;
-  readonly startPs: number;
-  readonly durationPs: number;
-}
-
-export interface EventDetails {
-  readonly event: number;
-  readonly track: number;
-  readonly depth: number;
-  readonly startPs: number;
-  readonly durationPs: number;
-  readonly selfTimePs: number | null;
-  readonly step: string | null;
-  readonly name: string;
-  /** Other words about the event, as the server names them. */
-  readonly about: readonly (readonly [string, string])[];
-  readonly arguments: readonly (readonly [string, string])[];
-  readonly ancestors: readonly Ancestor[];
-}
-
-function pairs(table: Table | undefined): [string, string][] {
-  const name = findColumn(table, 'name');
-  const value = findColumn(table, 'value');
-  if (!table || !name || !value) return [];
-  return Array.from({ length: table.n_rows }, (_, row) => [String(cellAt(name, row) ?? ''), String(cellAt(value, row) ?? '—')]);
-}
-
-function decodeAncestors(table: Table | undefined): Ancestor[] {
-  if (!table) return [];
-  const [event, start, duration] = ['event', 'start_ps', 'duration_ps'].map((column) => numberColumn(table, column));
-  const name = textColumn(table, 'name');
-  return Array.from({ length: table.n_rows }, (_, row) => ({
-    event: (event && numberAt(event, row)) ?? -1,
-    name: (name && textAt(name, row)) ?? '(no name)',
-    startPs: (start && numberAt(start, row)) ?? 0,
-    durationPs: (duration && numberAt(duration, row)) ?? 0,
-  }));
-}
-
-export function decodeDetails(payload: Payload): EventDetails {
-  const scalar = (name: string): number | null => scalarNumber(payload, name);
-  const about = pairs(payload.tables.about);
-  const word = (name: string): string | undefined => about.find(([key]) => key === name)?.[1];
-  const step = word('step') ?? word('step_name') ?? scalar('step');
-  return {
-    event: scalar('event') ?? -1,
-    track: scalar('track') ?? -1,
-    depth: scalar('depth') ?? 0,
-    startPs: scalar('start_ps') ?? 0,
-    durationPs: scalar('duration_ps') ?? 0,
-    selfTimePs: scalar('self_time_ps'),
-    step: step === null || step === undefined ? null : String(step),
-    name: word('name') ?? '(no name)',
-    about: about.filter(([key, value]) => !['name', 'step', 'step_name', 'track', 'section'].includes(key) && value !== word('name')),
-    arguments: pairs(payload.tables.arguments),
-    ancestors: decodeAncestors(payload.tables.ancestors),
-  };
 }

@@ -1,41 +1,133 @@
-/** The left column: sections (they stick while their tracks scroll by) and the names of the tracks in sight, each a fold button. */
+/**
+ * The left column: sections (they stick while their tracks scroll by) and the names of the tracks in sight. A name folds its
+ * track; beside it, on hover or focus, what pins and hides it. A track is dragged to its place, or moved with Alt + ↑ ↓.
+ */
 
+import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
+import { PIN_PX } from '../../canvas/boxes';
 import { plural } from '../../base/units';
-import { sectionKey, trackKey, type SectionPlace, type TrackPlace } from './layout';
+import { Icon } from './icons';
+import { isCounter, type SectionPlace, type TrackPlace } from './layout';
 import type { Timeline } from './timeline';
+import { hide, move, pin, trackKey } from './track_view';
 
-function TrackName({ place, top, timeline }: { place: TrackPlace; top: number; timeline: Timeline }): VNode {
+/** While a track is dragged: it, and the track that it would stand before (−1: the end). */
+interface Carried {
+  readonly id: number;
+  readonly before: number;
+}
+
+const CARRY_FROM_PX = 5;
+
+/** The track that one dropped at this height stands before: the first whose middle is below; −1: none. */
+export function targetOf(places: readonly TrackPlace[], y: number): number {
+  return places.find((place) => y < place.y + place.height / 2)?.track.id ?? -1;
+}
+
+interface NameProps {
+  place: TrackPlace;
+  /** Of the element that holds it, in the content. */
+  top: number;
+  siblings: readonly TrackPlace[];
+  carried: Signal<Carried | null>;
+  timeline: Timeline;
+}
+
+function carry({ place, siblings, carried, timeline }: NameProps, event: PointerEvent): void {
+  if (event.button !== 0) return;
+  const row = event.currentTarget as HTMLElement;
+  const fromY = event.clientY;
+  const onMove = (to: PointerEvent): void => {
+    if (!carried.value && Math.abs(to.clientY - fromY) < CARRY_FROM_PX) return;
+    if (!carried.value) row.setPointerCapture(event.pointerId);
+    const y = place.y + (to.clientY - row.getBoundingClientRect().top);
+    carried.value = { id: place.track.id, before: targetOf(siblings, y) };
+  };
+  const onUp = (): void => {
+    row.removeEventListener('pointermove', onMove);
+    const drop = carried.value;
+    carried.value = null;
+    if (drop) timeline.changeTracks(move(timeline.trackView.value, drop.id, drop.before));
+  };
+  row.addEventListener('pointermove', onMove);
+  for (const type of ['pointerup', 'pointercancel']) row.addEventListener(type, onUp, { once: true });
+}
+
+function shift({ place, siblings, timeline }: NameProps, event: KeyboardEvent): void {
+  if (!event.altKey || (event.key !== 'ArrowUp' && event.key !== 'ArrowDown')) return;
+  event.preventDefault();
+  const at = siblings.indexOf(place);
+  const before = event.key === 'ArrowUp' ? siblings[at - 1] : siblings[at + 2];
+  if (event.key === 'ArrowUp' && !before) return;
+  timeline.changeTracks(move(timeline.trackView.value, place.track.id, before?.track.id ?? -1));
+}
+
+function TrackName(props: NameProps): VNode {
+  const { place, top, carried, timeline } = props;
   const { track } = place;
+  const view = timeline.trackView.value;
   const style = { top: `${String(place.y - top)}px`, height: `${String(place.height)}px` };
-  const tip = `${track.name} · ${plural(track.nEvents, 'event')}`;
-  if (track.nDepths < 2) return <div class="tv-track" style={style} title={tip}><span>{track.name}</span></div>;
+  const tip = `${track.name} · ${plural(track.nEvents, isCounter(track) ? 'sample' : 'event')}${track.isDerived ? ' · derived by the viewer' : ''}`;
+  const isFoldable = track.nDepths > 1 && !isCounter(track);
+  const isDropTarget = carried.value && carried.value.id !== track.id && carried.value.before === track.id;
+  const state = [carried.value?.id === track.id ? 'is-carried' : '', isDropTarget ? 'is-target' : ''].join(' ');
   return (
-    <button type="button" class="tv-track" style={style} title={tip} aria-expanded={!place.isFolded} onClick={() => { timeline.toggle(trackKey(track.id)); }}>
-      <i aria-hidden="true">{place.isFolded ? '▸' : '▾'}</i><span>{track.name}</span>
-    </button>
+    <div class={`tv-track ${state}`} style={style} onPointerDown={(event) => { carry(props, event); }}>
+      <button
+        type="button"
+        class="tv-name"
+        title={tip}
+        aria-expanded={isFoldable ? !place.isFolded : undefined}
+        onClick={() => { if (isFoldable) timeline.toggle(trackKey(track.id)); }}
+        onKeyDown={(event) => { shift(props, event); }}
+      >
+        <i aria-hidden="true">{isFoldable ? (place.isFolded ? '▸' : '▾') : ''}</i>
+        <span>{place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name}</span>
+      </button>
+      <span class="tv-track-acts">
+        <button type="button" aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`} aria-pressed={place.isPinned} data-tip={place.isPinned ? 'Unpin' : 'Pin to the top'} onClick={() => { timeline.changeTracks(pin(view, track.id)); }}><Icon name="pin" /></button>
+        <button type="button" aria-label={`Hide ${track.name}`} data-tip="Hide" onClick={() => { timeline.changeTracks(hide(view, [track.id], true)); }}><Icon name="hide" /></button>
+      </span>
+    </div>
   );
 }
 
-function Section(props: { section: SectionPlace; from: number; to: number; timeline: Timeline }): VNode {
-  const { section, from, to, timeline } = props;
-  const shown = section.tracks.filter(({ y, height }) => y <= to && y + height >= from);
+function Section(props: { place: SectionPlace; from: number; to: number; carried: Signal<Carried | null>; timeline: Timeline }): VNode {
+  const { place, from, to, timeline, carried } = props;
+  const { section } = place;
+  const shown = place.tracks.filter(({ y, height }) => y <= to && y + height >= from);
+  const name = section.title || 'Other';
   return (
-    <section class="tv-section" style={{ top: `${String(section.y)}px`, height: `${String(section.height)}px` }} aria-label={section.name}>
-      <button type="button" class="tv-section-head" aria-expanded={!section.isFolded} onClick={() => { timeline.toggle(sectionKey(section.name)); }}>
-        <i aria-hidden="true">{section.isFolded ? '▸' : '▾'}</i> {section.name || 'Other'}
-        <small>{plural(section.nTracks, 'track')} · {plural(section.nEvents, 'event')}</small>
-      </button>
-      {shown.map((place) => <TrackName key={place.track.id} place={place} top={section.y} timeline={timeline} />)}
+    <section class="tv-section" style={{ top: `${String(place.y)}px`, height: `${String(place.height)}px` }} aria-label={name}>
+      <div class="tv-section-head">
+        <button type="button" class="tv-name" aria-expanded={!place.isFolded} onClick={() => { timeline.toggle(section.key); }}>
+          <i aria-hidden="true">{place.isFolded ? '▸' : '▾'}</i> {name}
+          <small>{plural(section.tracks.length, 'track')} · {plural(place.nEvents, 'event')}</small>
+        </button>
+        <span class="tv-track-acts">
+          <button type="button" aria-label={`Hide all tracks of ${name}`} data-tip="Hide these tracks" onClick={() => { timeline.changeTracks(hide(timeline.trackView.value, section.tracks.map(({ id }) => id), true)); }}><Icon name="hide" /></button>
+        </span>
+      </div>
+      {shown.map((each) => <TrackName key={each.track.id} place={each} top={place.y} siblings={place.tracks} carried={carried} timeline={timeline} />)}
     </section>
   );
 }
 
+/** The pinned tracks' names; they stand still while the others scroll. */
+export function PinnedNames({ timeline }: { timeline: Timeline }): VNode | null {
+  const carried = useSignal<Carried | null>(null);
+  const { pinned } = timeline.layout.value;
+  if (pinned.length === 0) return null;
+  return <div class="tv-pinned" role="group" aria-label="Pinned tracks">{pinned.map((place) => <TrackName key={place.track.id} place={place} top={-PIN_PX} siblings={pinned} carried={carried} timeline={timeline} />)}</div>;
+}
+
 export function NamesColumn({ timeline, fromPx, toPx }: { timeline: Timeline; fromPx: number; toPx: number }): VNode {
+  const carried = useSignal<Carried | null>(null);
   return (
     <>
-      {timeline.layout.value.sections.map((section) => (
-        <Section key={section.name} section={section} from={fromPx} to={toPx} timeline={timeline} />
+      {timeline.layout.value.sections.map((place) => (
+        <Section key={place.section.key} place={place} from={fromPx} to={toPx} carried={carried} timeline={timeline} />
       ))}
     </>
   );

@@ -1,17 +1,20 @@
 /** From a point on the screen, or from a box and a direction, to a box. */
 
 import { boxAt, firstAfter, rowAt, type RowPlaces } from '../../canvas/boxes';
+import type { EventRef } from './details_model';
 import type { TraceWindow } from './model';
 
 /** A box as the page speaks of it: enough to outline, to name and to ask for its details. */
-export interface Picked {
-  readonly event: number;
-  readonly name: string;
-  readonly startPs: number;
-  readonly durationPs: number;
+export interface Picked extends EventRef {
   readonly nMerged: number;
-  readonly track: number;
+  /** The longest of the merged; its own duration where it is one event. */
+  readonly longestPs: number;
   readonly depth: number;
+}
+
+/** An event that was not picked from the drawing. */
+export function pickedEvent(event: EventRef, depth: number): Picked {
+  return { ...event, nMerged: 1, longestPs: event.durationPs, depth };
 }
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
@@ -24,6 +27,7 @@ export function pickedAt(window: TraceWindow, row: number, index: number): Picke
     startPs: boxes.startPs[index] as number,
     durationPs: boxes.durationPs[index] as number,
     nMerged: boxes.nMerged[index] as number,
+    longestPs: boxes.longestPs[index] as number,
     track: window.rowTrack[row] as number,
     depth: window.rowDepth[row] as number,
   };
@@ -42,9 +46,11 @@ export function rowOf(window: TraceWindow, track: number, depth: number): number
   return -1;
 }
 
-/** The topmost row's first box that begins in the view; null: there is none. */
-export function firstIn(window: TraceWindow, startPs: number, endPs: number): Picked | null {
-  for (let row = 0; row < window.rowTrack.length; row++) {
+/** The first box that begins in the view, of the topmost row that has one; null: there is none. */
+export function firstIn(window: TraceWindow, startPs: number, endPs: number, places: ReadonlyMap<number, { readonly y: number }>): Picked | null {
+  const yOf = (row: number): number => places.get(window.rowTrack[row] as number)?.y ?? Infinity;
+  const rows = [...window.rowTrack.keys()].filter((row) => yOf(row) < Infinity).sort((a, b) => yOf(a) - yOf(b) || a - b);
+  for (const row of rows) {
     const lo = window.boxes.rowFirst[row] as number;
     const hi = window.boxes.rowFirst[row + 1] as number;
     let index = firstAfter(window.boxes.startPs, lo, hi, startPs);
@@ -71,4 +77,16 @@ export function neighbour(window: TraceWindow, from: Picked, direction: Directio
     if (index < hi && (startPs[index] as number) >= from.startPs + from.durationPs) return null;
   }
   return index < lo || index >= hi ? null : pickedAt(window, row, index);
+}
+
+/** The depth at which a window shows an event that is there at `timePs` or ends then; null: it does not. */
+export function depthOf(window: TraceWindow, event: number, track: number, timePs: number): number | null {
+  for (let row = 0; row < window.rowTrack.length; row++) {
+    if (window.rowTrack[row] !== track) continue;
+    for (const atPs of [timePs, timePs - 1]) {
+      const index = boxAt(window.boxes, row, atPs, 0);
+      if (index >= 0 && window.boxes.eventId[index] === event) return window.rowDepth[row] as number;
+    }
+  }
+  return null;
 }

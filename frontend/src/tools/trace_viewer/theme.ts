@@ -1,19 +1,22 @@
 /** The design tokens as the stage's colours, read anew when the theme changes. */
 
-import { categoryToken, rgbOf, tokenColor } from '../../base/color';
-import type { StageTheme } from '../../canvas/stage';
+import { rgbOf, tokenColor } from '../../base/color';
+import type { StageTheme } from '../../canvas/overlay';
 import { FAMILIES } from './names';
 
 export function readTheme(): StageTheme {
   const color = (token: string): [number, number, number] => rgbOf(tokenColor(token));
   return {
-    families: FAMILIES.map((family) => color(categoryToken(family))),
+    families: FAMILIES.map(({ token }) => color(token)),
     background: color('--bg'),
     surface: color('--surface'),
     line: color('--line'),
     text: color('--text'),
     muted: color('--muted'),
     accent: color('--accent'),
+    hit: color('--bad'),
+    flow: color('--bad'),
+    area: color('--c-host'),
     font: `11px ${tokenColor('--font') || 'sans-serif'}`,
   };
 }

@@ -1,106 +1,133 @@
 /**
- * The timeline at work: view, windows, selection and frames of one host's trace. It listens to nobody (gestures.ts turns
- * hands into its methods) and renders no HTML (the views read its signals).
+ * The timeline at work: tracks, selection, marks and frames of the shown hosts' trace. It listens to nobody (gestures.ts and
+ * keys.ts turn hands into its methods) and renders no HTML (the views read its signals).
  */
 
-import { signal } from '@preact/signals';
-import type { Payload } from '../../api/types';
-import type { RowPlaces } from '../../canvas/boxes';
+import { batch, signal } from '@preact/signals';
+import { valueAt } from '../../canvas/areas';
+import type { Arrow, Marks, Outline, Stretch } from '../../canvas/overlay';
+import { RULER_PX } from '../../canvas/overlay';
+import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
 import type { Frame } from '../../canvas/renderer';
-import { RULER_PX, Stage, type Marks, type Outline } from '../../canvas/stage';
-import { bringIntoView, clampViewport, isSameViewport, panBy, pxToTime, spanPs, zoomAt, zoomTo, type Viewport } from '../../canvas/viewport';
-import { layoutTracks, placeRows, rowTop, tracksWithin, type Layout } from './layout';
-import { decodeFacts, decodeWindow, requestParams, type TraceFacts, type TraceWindow, type WindowRequest } from './model';
-import { firstIn, neighbour, pick, type Direction, type Picked } from './picking';
+import { Stage } from '../../canvas/stage';
+import { Camera } from './camera';
+import type { EventRef, FlowNeighbour } from './details_model';
+import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
+import { Loader, type Fetch } from './loader';
+import { labelOf, stretchOf, type Marked } from './marked';
+import { decodeFacts, type TraceFacts, type TraceWindow } from './model';
+import { depthOf, pick, pickedEvent, type Picked } from './picking';
+import { arrowsOf, sceneOf, type Scene } from './scene';
+import { Search } from './search';
 import { readTheme } from './theme';
-import { ALL_TRACKS_MAX, isComfortable, planRequest, willServe, Windows, type Wanted } from './windows';
+import { arrange, fold, PLAIN, type TrackView } from './track_view';
+import { ALL_TRACKS_MAX, type Wanted } from './windows';
 
 export type Status = { readonly kind: 'loading' | 'ready' } | { readonly kind: 'failed'; readonly error: unknown };
 
+export type Tool = 'select' | 'pan' | 'zoom' | 'measure';
+
+/** What is under the pointer, and where that is from the top left of the stage. */
 export interface Hover {
-  readonly picked: Picked;
-  /** Of the pointer, from the top left of the stage. */
   readonly x: number;
   readonly y: number;
+  readonly picked: Picked | null;
+  /** Over a counter: its name and value. */
+  readonly counter: { readonly name: string; readonly value: number } | null;
 }
-
-export type FetchWindow = (params: Record<string, string>, signal: AbortSignal) => Promise<Payload>;
-
-const REQUEST_DELAY_MS = 40;
-const SETTLE_DELAY_MS = 120;
 
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
 const SLACK_PX = 2;
-
-/** Held keys: windows per second, and e-folds of zoom per second. */
-const PAN_SPEED = 1.2;
-const ZOOM_SPEED = 2.2;
-
-export type HeldKey = 'w' | 'a' | 's' | 'd';
+const MAX_FIRST_WIDTH_PX = 4000;
+const NO_SCENE: Scene = { places: { y: new Float32Array(0), height: new Uint8Array(0) }, isDim: null, areas: [], hits: [], stepsPs: new Float64Array(0) };
 
 export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
-  readonly layout = signal<Layout>(layoutTracks([], new Set(), RULER_PX));
-  readonly folded = signal<ReadonlySet<string>>(new Set());
+  readonly trackView = signal<TrackView>(PLAIN);
+  readonly layout = signal<Layout>(layoutTracks(arrange([], PLAIN), PLAIN, RULER_PX));
   readonly selected = signal<Picked | null>(null);
+  readonly marked = signal<Marked | null>(null);
   readonly hovered = signal<Hover | null>(null);
-  readonly settledView = signal<Viewport>({ startPs: 0, endPs: 1 });
-  readonly isBusy = signal(false);
-  /** The window's request failed though there is a picture. */
-  readonly refusal = signal<unknown>(null);
+  readonly tool = signal<Tool>('pan');
+  readonly hasAllFlows = signal(false);
+  /** Of all flows in the window, where they are shown. */
+  readonly nFlows = signal(0);
+  readonly camera = new Camera(() => this.durationPs, () => { this.requestFrame(); });
+  readonly search: Search;
+  loader: Loader;
 
-  private view: Viewport = { startPs: 0, endPs: 1 };
-  private readonly windows = new Windows();
   private readonly stage: Stage;
   private current: TraceWindow | null = null;
-  private places: RowPlaces = { y: new Float32Array(0), height: new Uint8Array(0) };
-  private placedFor: Layout | null = null;
+  private scene: Scene = NO_SCENE;
+  private arrows: readonly Arrow[] = [];
+  private flows: readonly FlowNeighbour[] = [];
+  private isStale = true;
+  private areArrowsStale = true;
+  /** A drag's own stretch, until it ends. */
+  private draft: Stretch | null = null;
   private readonly frame: Frame = { widthPx: 1, heightPx: 1, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 0 };
-  private readonly held = new Map<HeldKey, number>();
-  private pointerX: number | null = null;
   private frameId = 0;
   private lastFrameAt = 0;
-  private requestTimer = 0;
-  private settleTimer = 0;
-  private inFlight: { abort: AbortController; request: WindowRequest } | null = null;
   private readonly listeners = new Set<() => void>();
   private isDisposed = false;
 
   constructor(
     private readonly scroller: HTMLElement,
     host: HTMLElement,
-    private readonly fetchWindow: FetchWindow,
+    private fetch: Fetch,
     renderer?: 'webgl' | 'canvas2d',
   ) {
     this.stage = new Stage(host, () => { this.requestFrame(); }, renderer);
+    this.loader = this.newLoader(fetch);
+    this.search = new Search((params, abort) => this.fetch(params, abort), () => { this.refresh(); }, (match) => { this.revealEvent(match); });
     this.retheme();
+  }
+
+  private newLoader(fetch: Fetch): Loader {
+    return new Loader(fetch, (near) => this.wanted(near), () => this.camera.focusPs, () => { this.requestFrame(); });
   }
 
   get renderer(): string {
     return this.stage.kind;
   }
 
+  /** For questions beside the window: details, totals, neighbours. */
+  ask(params: Record<string, string>, abort: AbortSignal = new AbortController().signal): ReturnType<Fetch> {
+    return this.fetch(params, abort);
+  }
+
   /** Asks for the whole trace, then shows `view` of it (null: all); `then` comes before the page is called ready. */
   async start(view: Viewport | null, then?: () => Promise<void>): Promise<void> {
-    this.status.value = { kind: 'loading' };
-    const request: WindowRequest = { startPs: null, endPs: null, widthPx: Math.min(4000, Math.max(500, this.devicePx())), trackIds: null };
-    const abort = new AbortController();
-    this.inFlight = { abort, request };
+    if (!this.facts.value) this.status.value = { kind: 'loading' };
+    const { loader } = this;
     try {
-      const payload = await this.fetchWindow(requestParams(request), abort.signal);
-      const facts = decodeFacts(payload);
-      this.windows.add(decodeWindow(payload, request), true);
-      this.facts.value = facts;
-      this.inFlight = null;
-      this.relayout();
-      this.setView(view ?? { startPs: 0, endPs: facts.durationPs });
+      const facts = decodeFacts(await loader.loadWhole(Math.min(MAX_FIRST_WIDTH_PX, Math.max(500, this.devicePx()))));
+      if (this.isDisposed || loader !== this.loader) return;
+      batch(() => {
+        this.facts.value = facts;
+        this.changeTracks(this.trackView.value);
+      });
+      this.camera.set(view ?? { startPs: 0, endPs: facts.durationPs });
       await then?.();
-      this.settle();
+      this.camera.settle();
       this.status.value = { kind: 'ready' };
     } catch (error) {
-      if (!abort.signal.aborted) this.status.value = { kind: 'failed', error };
+      if (!this.isDisposed && loader === this.loader) this.status.value = { kind: 'failed', error };
     }
+  }
+
+  /** Other hosts: what is shown stays until theirs has come; window and tracks are kept. */
+  async reopen(fetch: Fetch): Promise<void> {
+    const before = this.loader;
+    this.fetch = fetch;
+    this.loader = this.newLoader(fetch);
+    before.dispose();
+    const wasWhole = this.camera.view.startPs <= 0 && this.camera.view.endPs >= this.durationPs;
+    await this.start(wasWhole ? null : this.camera.view);
+    const { text, hasArguments } = this.search.query.value;
+    this.search.set({ text: '', hasArguments });
+    this.search.set({ text, hasArguments });
   }
 
   // --- what is shown ---
@@ -109,83 +136,52 @@ export class Timeline {
     return this.facts.value?.durationPs ?? 1;
   }
 
-  /** The whole trace at screen resolution. */
   get overview(): TraceWindow | null {
-    return this.windows.overview;
+    return this.loader.whole;
   }
 
-  get viewport(): Viewport {
-    return this.view;
-  }
-
-  setView(view: Viewport): void {
-    const next = clampViewport(view, this.durationPs);
-    if (!isSameViewport(next, this.view)) {
-      this.view = next;
-      clearTimeout(this.settleTimer);
-      this.settleTimer = window.setTimeout(() => { this.settle(); }, SETTLE_DELAY_MS);
-    }
-    this.requestFrame();
-  }
-
-  private settle(): void {
-    if (!isSameViewport(this.settledView.value, this.view)) this.settledView.value = this.view;
-  }
-
-  showAll(): void {
-    this.setView({ startPs: 0, endPs: this.durationPs });
-  }
-
-  zoomBy(factor: number, atPx: number | null = this.pointerX): void {
-    const anchor = atPx === null ? (this.view.startPs + this.view.endPs) / 2 : pxToTime(this.view, this.frame.widthPx, atPx);
-    this.setView(zoomAt(this.view, factor, anchor, this.durationPs));
-  }
-
-  panByPx(px: number): void {
-    this.setView(panBy(this.view, (px / this.frame.widthPx) * spanPs(this.view), this.durationPs));
+  get window(): TraceWindow | null {
+    return this.current;
   }
 
   scrollBy(px: number): void {
     this.scroller.scrollTop += px;
   }
 
-  /** Pans or zooms until release(): one step at once, then at an even speed. */
-  hold(key: HeldKey): void {
-    if (this.held.has(key)) return;
-    this.held.set(key, performance.now());
-    this.move(key, 0.08);
-  }
-
-  release(key?: HeldKey): void {
-    if (key) this.held.delete(key);
-    else this.held.clear();
-  }
-
-  private move(key: HeldKey, seconds: number): void {
-    if (key === 'w') this.zoomBy(Math.exp(-ZOOM_SPEED * seconds));
-    else if (key === 's') this.zoomBy(Math.exp(ZOOM_SPEED * seconds));
-    else this.panByPx((key === 'a' ? -1 : 1) * PAN_SPEED * seconds * this.frame.widthPx);
-  }
-
   toggle(key: string): void {
-    const folded = new Set(this.folded.value);
-    if (!folded.delete(key)) folded.add(key);
-    this.folded.value = folded;
-    this.relayout();
+    this.changeTracks(fold(this.trackView.value, key));
   }
 
-  private relayout(): void {
-    this.layout.value = layoutTracks(this.facts.value?.tracks ?? [], this.folded.value, RULER_PX);
+  changeTracks(view: TrackView): void {
+    this.trackView.value = view;
+    this.layout.value = layoutTracks(arrange(this.facts.value?.tracks ?? [], view), view, RULER_PX);
+    this.refresh();
+  }
+
+  showFlows(isOn: boolean): void {
+    this.hasAllFlows.value = isOn;
+    this.refresh();
+  }
+
+  showFlowsOfSelected(flows: readonly FlowNeighbour[]): void {
+    this.flows = flows;
+    this.areArrowsStale = true;
+    this.requestFrame();
+  }
+
+  /** Tracks, search or theme changed: the picture is made anew with the next frame. */
+  refresh(): void {
+    this.isStale = true;
     this.requestFrame();
   }
 
   retheme(): void {
     this.stage.setTheme(readTheme());
-    this.requestFrame();
+    this.refresh();
   }
 
   resize(widthPx: number, heightPx: number): void {
-    this.frame.widthPx = Math.max(widthPx, 1);
+    this.frame.widthPx = this.camera.widthPx = Math.max(widthPx, 1);
     this.frame.heightPx = Math.max(heightPx, 1);
     this.frame.pixelRatio = window.devicePixelRatio || 1;
     this.drawNow();
@@ -195,20 +191,33 @@ export class Timeline {
     return Math.round(this.frame.widthPx * this.frame.pixelRatio);
   }
 
-  // --- hovering and selecting ---
+  // --- hovering, selecting, marking ---
 
   private find(x: number, y: number): Picked | null {
     if (!this.current || y < RULER_PX) return null;
-    const slackPs = (SLACK_PX / this.frame.widthPx) * spanPs(this.view);
-    return pick(this.current, this.places, pxToTime(this.view, this.frame.widthPx, x), y + this.scroller.scrollTop, slackPs);
+    const slackPs = (SLACK_PX / this.frame.widthPx) * spanPs(this.camera.view);
+    return pick(this.current, this.scene.places, this.camera.timeAt(x), contentY(this.layout.value, y, this.scroller.scrollTop), slackPs);
+  }
+
+  /** The height of the content at a height of the stage. */
+  contentAt(y: number): number {
+    return contentY(this.layout.value, y, this.scroller.scrollTop);
+  }
+
+  private counterAt(x: number, y: number): Hover['counter'] {
+    const place = y < RULER_PX ? null : trackAt(this.layout.value, this.contentAt(y));
+    const series = place && isCounter(place.track) ? this.current?.counters.get(place.track.id) : undefined;
+    const value = series ? valueAt(series, this.camera.timeAt(x)) : null;
+    return place && value !== null ? { name: place.track.name, value } : null;
   }
 
   /** The pointer is here, from the top left of the stage; null: gone. */
   point(at: { x: number; y: number } | null): void {
-    this.pointerX = at?.x ?? null;
+    this.camera.pointerX = at?.x ?? null;
     const picked = at ? this.find(at.x, at.y) : null;
+    const counter = at && !picked ? this.counterAt(at.x, at.y) : null;
     const before = this.hovered.value?.picked;
-    this.hovered.value = at && picked ? { picked, x: at.x, y: at.y } : null;
+    this.hovered.value = at && (picked ?? counter) ? { ...at, picked, counter } : null;
     if (before?.event !== picked?.event || before?.startPs !== picked?.startPs) this.requestFrame();
   }
 
@@ -218,44 +227,93 @@ export class Timeline {
 
   zoomToBoxAt(x: number, y: number): void {
     const picked = this.find(x, y);
-    if (picked) this.setView(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
+    if (picked) this.camera.set(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
   }
 
   select(picked: Picked | null): void {
+    if (picked?.event !== this.selected.value?.event) this.flows = [];
     this.selected.value = picked;
+    this.areArrowsStale = true;
     this.requestFrame();
   }
 
   /** Selects and scrolls and pans as far as it takes to see it. */
   reveal(picked: Picked): void {
     this.select(picked);
-    this.setView(bringIntoView(this.view, picked.startPs, picked.startPs + picked.durationPs, this.durationPs));
-    const place = this.layout.value.placeOfTrack.get(picked.track);
-    if (!place) return;
+    this.camera.set(bringIntoView(this.camera.view, picked.startPs, picked.startPs + picked.durationPs, this.durationPs));
+    const layout = this.layout.value;
+    const place = layout.placeOfTrack.get(picked.track);
+    if (!place || place.isPinned) return;
     const y = rowTop(place, picked.depth);
     const { scrollTop, clientHeight } = this.scroller;
-    if (y < scrollTop + 2 * RULER_PX) this.scroller.scrollTop = y - 3 * RULER_PX;
+    if (y < scrollTop + layout.pinnedBottomPx + RULER_PX) this.scroller.scrollTop = y - layout.pinnedBottomPx - 2 * RULER_PX;
     else if (y + place.boxHeight > scrollTop + clientHeight) this.scroller.scrollTop = y - clientHeight + 3 * RULER_PX;
   }
 
-  zoomToSelected(): void {
-    const picked = this.selected.value;
-    if (!picked) return;
-    this.reveal(picked);
-    this.setView(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
+  /** An event known by its times only; its track is unfolded if need be, its row found or taken from the details later. */
+  revealEvent(event: EventRef): void {
+    const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
+    if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
+    const window = this.current;
+    this.reveal(pickedEvent(event, (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0));
   }
 
-  /** Selects the neighbour in that direction, or with nothing selected the first box in view; false: there is nothing to select. */
-  selectNext(direction: Direction): boolean {
-    const from = this.selected.value;
-    if (!from) {
-      const first = this.current && firstIn(this.current, this.view.startPs, this.view.endPs);
-      if (first) this.reveal(first);
-      return first !== null;
-    }
-    const near = this.current && neighbour(this.current, from, direction);
-    const found = near ?? (this.windows.overview && neighbour(this.windows.overview, from, direction));
-    if (found) this.reveal(found);
+  /** Shows a track that is hidden, filtered away or in a folded section. */
+  private uncover(id: number): void {
+    const view = this.trackView.value;
+    const hidden = new Set(view.hidden);
+    hidden.delete(id);
+    const shown = { ...view, hidden, filter: '' };
+    const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) => tracks.some((track) => track.id === id));
+    this.changeTracks({ ...shown, folded: new Set([...view.folded].filter((key) => key !== section?.key)) });
+  }
+
+  zoomToSelected(): void {
+    const marked = this.marked.value;
+    const picked = this.selected.value;
+    if (picked) {
+      this.reveal(picked);
+      this.camera.set(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
+    } else if (marked) this.camera.set(zoomTo(marked.startPs, marked.endPs - marked.startPs, this.durationPs, 0.05));
+  }
+
+  mark(marked: Marked | null): void {
+    this.draft = null;
+    this.marked.value = marked;
+    this.requestFrame();
+  }
+
+  /** The selected event's extent, else that of what is pointed at, else the window. */
+  markSelected(): void {
+    const picked = this.selected.value ?? this.hovered.value?.picked;
+    const { startPs, endPs } = picked ? { startPs: picked.startPs, endPs: picked.startPs + Math.max(picked.durationPs, 1) } : this.camera.view;
+    this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: null, depths: null });
+  }
+
+  /** What a drag spans so far; null: none. */
+  sketch(draft: Marked | null): void {
+    this.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
+    this.requestFrame();
+  }
+
+  /** The edge of a box near the pointer, else the time there. */
+  snapped(x: number, y: number, reachPx = 6): number {
+    const at = this.camera.timeAt(x);
+    const picked = this.find(x, y);
+    if (!picked) return Math.round(at);
+    const reachPs = (reachPx / this.frame.widthPx) * spanPs(this.camera.view);
+    const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({ edge, gap: Math.abs(edge - at) }));
+    const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
+    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(at);
+  }
+
+  /** One step back: the mark, then the selection, then the search; false: there was nothing to undo. */
+  stepBack(): boolean {
+    if (this.marked.value) this.mark(null);
+    else if (this.selected.value) this.select(null);
+    else if (this.search.query.value.text) this.search.set({ ...this.search.query.value, text: '' });
+    else if (this.tool.value !== 'pan') this.tool.value = 'pan';
+    else return false;
     return true;
   }
 
@@ -275,106 +333,82 @@ export class Timeline {
     this.frameId = 0;
     const seconds = Math.min((now - this.lastFrameAt) / 1000, 0.05);
     this.lastFrameAt = now;
-    for (const [key, since] of this.held) if (now - since > 150) this.move(key, seconds);
+    this.camera.advance(now, seconds);
     this.drawNow();
-    if (this.held.size > 0) this.requestFrame();
+    if (this.camera.isHeld) this.requestFrame();
   }
 
-  private wanted(): Wanted {
+  private wanted(near: boolean): Wanted {
     const { scrollTop, clientHeight } = this.scroller;
     const isMany = (this.facts.value?.tracks.length ?? 0) > ALL_TRACKS_MAX;
-    const trackIds = isMany ? tracksWithin(this.layout.value, scrollTop, scrollTop + clientHeight) : null;
-    return { view: this.view, widthPx: this.devicePx(), durationPs: this.durationPs, trackIds };
+    const beyond = near ? clientHeight / 2 : 0;
+    const trackIds = isMany ? tracksWithin(this.layout.value, scrollTop - beyond, scrollTop + clientHeight + beyond) : null;
+    return { view: this.camera.view, widthPx: this.devicePx(), durationPs: this.durationPs, trackIds, hasFlows: this.hasAllFlows.value };
   }
 
   private drawNow(): void {
     if (!this.facts.value || this.isDisposed) return;
-    const wanted = this.wanted();
-    const best = this.windows.best(wanted);
-    if (best && (best !== this.current || this.placedFor !== this.layout.value)) this.show(best);
-    if (!best || !isComfortable(best, wanted)) this.scheduleRequest();
-    this.frame.startPs = this.view.startPs;
-    this.frame.endPs = this.view.endPs;
-    this.frame.scrollPx = this.scroller.scrollTop;
+    const best = this.loader.best();
+    if (best && (best !== this.current || this.isStale)) this.show(best);
+    const { startPs, endPs } = this.camera.view;
+    Object.assign(this.frame, { startPs, endPs, scrollPx: this.scroller.scrollTop });
     this.stage.draw(this.frame, this.marks());
     for (const listener of this.listeners) listener();
   }
 
   private show(next: TraceWindow): void {
     this.current = next;
-    this.placedFor = this.layout.value;
-    this.places = placeRows(next, this.placedFor);
-    this.stage.setPicture({ boxes: next.boxes, places: this.places, styleOfName: next.styleOfName, window: next });
+    this.isStale = false;
+    this.areArrowsStale = true;
+    this.nFlows.value = this.hasAllFlows.value ? next.nFlows : 0;
+    this.scene = sceneOf(next, this.layout.value, this.search.highlight);
+    this.stage.setPicture({ boxes: next.boxes, places: this.scene.places, isDim: this.scene.isDim, window: next });
   }
 
   private marks(): Marks {
+    const layout = this.layout.value;
     const selected = this.selected.value;
     const hovered = this.hovered.value?.picked;
+    const marked = this.marked.value;
+    if (this.areArrowsStale && this.current) {
+      this.arrows = arrowsOf(this.hasAllFlows.value ? this.current : { ...this.current, flows: null }, layout, selected, this.flows);
+      this.areArrowsStale = false;
+    }
     return {
       selected: selected ? this.outlineOf(selected) : null,
       hovered: hovered ? this.outlineOf(hovered) : null,
-      separators: this.layout.value.separators,
+      separators: layout.separators,
+      stepsPs: this.scene.stepsPs,
+      stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
+      arrows: this.arrows,
+      hits: this.scene.hits,
+      areas: this.scene.areas,
+      pinnedBottomPx: layout.pinned.length > 0 ? layout.pinnedBottomPx : 0,
     };
   }
 
   private outlineOf(picked: Picked): Outline | null {
     const place = this.layout.value.placeOfTrack.get(picked.track);
-    if (!place) return null;
+    if (!place || picked.depth >= place.nRows) return null;
     return { startPs: picked.startPs, durationPs: picked.durationPs, y: rowTop(place, picked.depth), height: place.boxHeight };
   }
 
-  // --- data ---
-
-  private scheduleRequest(): void {
-    if (this.requestTimer !== 0) return;
-    this.requestTimer = window.setTimeout(() => {
-      this.requestTimer = 0;
-      void this.load();
-    }, REQUEST_DELAY_MS);
+  get size(): { readonly widthPx: number; readonly heightPx: number } {
+    return this.frame;
   }
 
-  /** Asks for the window around the view; an older request that no longer helps is given up. */
-  private async load(): Promise<void> {
-    const wanted = this.wanted();
-    const best = this.windows.best(wanted);
-    if (this.isDisposed || (best && isComfortable(best, wanted))) return;
-    const near = wanted.trackIds === null ? null : this.nearTracks();
-    const request = planRequest({ ...wanted, trackIds: near });
-    if (this.inFlight && willServe(this.inFlight.request, wanted)) return;
-    this.inFlight?.abort.abort();
-    const abort = new AbortController();
-    this.inFlight = { abort, request };
-    this.isBusy.value = true;
-    try {
-      const payload = await this.fetchWindow(requestParams(request), abort.signal);
-      if (abort.signal.aborted) return;
-      this.windows.add(decodeWindow(payload, request), false);
-      this.refusal.value = null;
-    } catch (error) {
-      if (abort.signal.aborted) return;
-      this.refusal.value = error;
-      return;
-    } finally {
-      if (this.inFlight?.abort === abort) {
-        this.inFlight = null;
-        this.isBusy.value = false;
-      }
-    }
-    this.requestFrame();
-  }
-
-  /** Tracks in sight and half a screen above and below. */
-  private nearTracks(): number[] {
-    const { scrollTop, clientHeight } = this.scroller;
-    return tracksWithin(this.layout.value, scrollTop - clientHeight / 2, scrollTop + 1.5 * clientHeight);
+  /** What is on screen, drawn onto another canvas at (x, y). */
+  copyTo(context: CanvasRenderingContext2D, x: number, y: number): Frame {
+    this.stage.copyTo(context, this.frame, this.marks(), x, y);
+    return this.frame;
   }
 
   dispose(): void {
     this.isDisposed = true;
-    this.inFlight?.abort.abort();
+    this.loader.dispose();
+    this.search.dispose();
+    this.camera.dispose();
     cancelAnimationFrame(this.frameId);
-    clearTimeout(this.requestTimer);
-    clearTimeout(this.settleTimer);
     this.stage.dispose();
   }
 }

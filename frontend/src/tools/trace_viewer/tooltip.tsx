@@ -1,20 +1,25 @@
 /** What is under the pointer, in two or three lines. */
 
 import type { VNode } from 'preact';
-import { format, plural } from '../../base/units';
+import { format, plural, threeDigits } from '../../base/units';
 import type { Hover } from './timeline';
 
-export function Tooltip({ hover }: { hover: Hover }): VNode {
-  const { picked } = hover;
-  const style = { '--x': `${String(Math.round(hover.x))}px`, '--y': `${String(Math.round(hover.y))}px` };
-  if (picked.nMerged <= 1) {
-    return <div class="tv-tip" style={style} role="presentation"><b>{picked.name}</b><span>{format(picked.durationPs, 'ps')}</span></div>;
-  }
+function Lines({ hover }: { hover: Hover }): VNode | null {
+  const { picked, counter } = hover;
+  if (counter) return <><b>{counter.name}</b><span>{threeDigits(counter.value)}</span></>;
+  if (!picked) return null;
+  if (picked.nMerged <= 1) return <><b>{picked.name}</b><span>{format(picked.durationPs, 'ps')}</span></>;
+  const isKnown = picked.longestPs !== picked.durationPs;
   return (
-    <div class="tv-tip" style={style} role="presentation">
+    <>
       <b>{plural(picked.nMerged, 'event')} in this box</b>
-      <span>longest: {picked.name}</span>
-      <small>{format(picked.durationPs, 'ps')} from first to last; zoom in to see them</small>
-    </div>
+      <span>longest{isKnown ? `, ${format(picked.longestPs, 'ps')}` : ''}: {picked.name}</span>
+      <small>{format(picked.durationPs, 'ps')} wide; zoom in to see them</small>
+    </>
   );
+}
+
+export function Tooltip({ hover }: { hover: Hover }): VNode {
+  const style = { '--x': `${String(Math.round(hover.x))}px`, '--y': `${String(Math.round(hover.y))}px` };
+  return <div class="tv-tip" style={style} role="presentation"><Lines hover={hover} /></div>;
 }

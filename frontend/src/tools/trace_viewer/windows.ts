@@ -1,6 +1,6 @@
 /** Which window of the trace to ask for, which of those at hand to draw, and which to forget. */
 
-import { spanPs, type Viewport } from '../../canvas/viewport';
+import { panBy, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
 import type { TraceWindow, WindowRequest } from './model';
 
 /** The widest picture asked for, in device pixels. */
@@ -15,7 +15,9 @@ export const ALL_TRACKS_MAX = 200;
 /** A picture is good enough until it is this much coarser than the screen. */
 const COARSENESS = 1.3;
 
-const MAX_WINDOWS = 16;
+/** Windows kept besides the whole trace, and boxes in all of them (about 60 bytes each). */
+const MAX_WINDOWS = 24;
+const MAX_BOXES = 1_500_000;
 
 export interface Wanted {
   readonly view: Viewport;
@@ -24,6 +26,7 @@ export interface Wanted {
   readonly durationPs: number;
   /** The tracks in sight; null: all. */
   readonly trackIds: readonly number[] | null;
+  readonly hasFlows: boolean;
 }
 
 /** What lies beside the window on either side, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
@@ -31,12 +34,12 @@ export function marginFor(widthPx: number): number {
   return Math.min(1, Math.max(0.1, (MAX_WIDTH_PX / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
 }
 
-export function planRequest({ view, widthPx, durationPs, trackIds }: Wanted): WindowRequest {
+export function planRequest({ view, widthPx, durationPs, trackIds, hasFlows }: Wanted): WindowRequest {
   const margin = marginFor(widthPx) * spanPs(view);
   const startPs = Math.max(0, Math.floor(view.startPs - margin));
   const endPs = Math.min(durationPs, Math.ceil(view.endPs + margin));
   const perPs = Math.min(widthPx, SHARP_WIDTH_PX) / spanPs(view);
-  return { startPs, endPs, widthPx: Math.max(1, Math.min(MAX_WIDTH_PX, Math.round((endPs - startPs) * perPs))), trackIds };
+  return { startPs, endPs, widthPx: Math.max(1, Math.min(MAX_WIDTH_PX, Math.round((endPs - startPs) * perPs))), trackIds, hasFlows };
 }
 
 function covers(window: TraceWindow, from: number, to: number, trackIds: readonly number[] | null): boolean {
@@ -58,15 +61,24 @@ export function isComfortable(window: TraceWindow, wanted: Wanted): boolean {
   const room = 0.3 * marginFor(wanted.widthPx) * spanPs(wanted.view);
   const from = Math.max(0, wanted.view.startPs - room);
   const to = Math.min(wanted.durationPs, wanted.view.endPs + room);
-  return isSharp(window, wanted) && covers(window, from, to, wanted.trackIds);
+  return isSharp(window, wanted) && covers(window, from, to, wanted.trackIds) && (!wanted.hasFlows || window.flows !== null);
 }
 
 /** Whether the answer under way will show this view sharply. */
 export function willServe(request: WindowRequest, wanted: Wanted): boolean {
   const { startPs, endPs, trackIds, widthPx } = request;
   if (startPs === null || endPs === null || startPs > wanted.view.startPs || endPs < wanted.view.endPs) return false;
+  if (wanted.hasFlows && !request.hasFlows) return false;
   if (trackIds && !wanted.trackIds?.every((id) => trackIds.includes(id))) return false;
   return (endPs - startPs) / widthPx <= coarsestPsPerPx(wanted);
+}
+
+/** Where the user may go next, likeliest first: closer to what is pointed at, on, back, and out. */
+export function neighboursOf(wanted: Wanted, atPs: number): Wanted[] {
+  const { view, durationPs } = wanted;
+  const span = spanPs(view);
+  const views = [zoomAt(view, 0.3, atPs, durationPs), panBy(view, span, durationPs), panBy(view, -span, durationPs), zoomAt(view, 3.3, atPs, durationPs)];
+  return views.map((next) => ({ ...wanted, view: next }));
 }
 
 export class Windows {
@@ -77,7 +89,8 @@ export class Windows {
   add(window: TraceWindow, isWhole: boolean): void {
     if (isWhole) this.whole = window;
     else this.recent.unshift(window);
-    if (this.recent.length > MAX_WINDOWS) this.recent.pop();
+    let nBoxes = this.recent.reduce((sum, { boxes }) => sum + boxes.n, 0);
+    while (this.recent.length > 1 && (this.recent.length > MAX_WINDOWS || nBoxes > MAX_BOXES)) nBoxes -= this.recent.pop()?.boxes.n ?? 0;
   }
 
   get overview(): TraceWindow | null {
@@ -85,7 +98,7 @@ export class Windows {
   }
 
   /** The window to draw: of the sharp ones that cover the view the one with the fewest boxes; else the finest; else any. */
-  best(wanted: Wanted): TraceWindow | null {
+  best(wanted: Wanted, isUse = true): TraceWindow | null {
     const all = this.whole ? [...this.recent, this.whole] : this.recent;
     const covering = all.filter((window) => covers(window, wanted.view.startPs, wanted.view.endPs, wanted.trackIds));
     const comfortable = covering.filter((window) => isComfortable(window, wanted));
@@ -94,7 +107,7 @@ export class Windows {
       ? sharp.reduce((a, b) => (b.boxes.n < a.boxes.n ? b : a))
       : covering.reduce<TraceWindow | null>((a, b) => (a && a.psPerPx <= b.psPerPx ? a : b), null);
     const found = chosen ?? this.whole;
-    this.touch(found);
+    if (isUse) this.touch(found);
     return found;
   }
 

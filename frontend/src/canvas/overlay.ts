@@ -1,0 +1,216 @@
+/** What lies over and under the boxes: grid, step lines, the marked stretch, search hits, flow arrows, outlines, the ruler. */
+
+import type { Area } from './areas';
+import { PIN_PX } from './boxes';
+import { cssOf, mix, type Band, type Frame, type Rgb } from './renderer';
+import { tickLabel, type Ruler } from './ticks';
+
+export const RULER_PX = 26;
+
+export interface StageTheme {
+  readonly families: readonly Rgb[];
+  readonly background: Rgb;
+  readonly surface: Rgb;
+  readonly line: Rgb;
+  readonly text: Rgb;
+  readonly muted: Rgb;
+  readonly accent: Rgb;
+  readonly hit: Rgb;
+  readonly flow: Rgb;
+  readonly area: Rgb;
+  readonly font: string;
+}
+
+export interface Outline {
+  readonly startPs: number;
+  readonly durationPs: number;
+  readonly y: number;
+  readonly height: number;
+}
+
+/** A marked stretch of time; with rows from top to bottom (content px) where it is a box. */
+export interface Stretch {
+  readonly startPs: number;
+  readonly endPs: number;
+  readonly label: string;
+  readonly rows: { readonly topPx: number; readonly bottomPx: number } | null;
+}
+
+export interface Arrow {
+  readonly fromPs: number;
+  readonly fromY: number;
+  readonly toPs: number;
+  readonly toY: number;
+}
+
+/** Where a search hit begins and the height of its row. */
+export interface Hit {
+  readonly timePs: number;
+  readonly y: number;
+  readonly height: number;
+}
+
+export interface Marks {
+  readonly selected: Outline | null;
+  readonly hovered: Outline | null;
+  /** Bottoms of tracks, in the content. */
+  readonly separators: Float32Array;
+  readonly stepsPs: Float64Array;
+  readonly stretch: Stretch | null;
+  readonly arrows: readonly Arrow[];
+  readonly hits: readonly Hit[];
+  readonly areas: readonly Area[];
+  /** The edge between pinned rows and the scrolled ones; 0: nothing is pinned. */
+  readonly pinnedBottomPx: number;
+}
+
+/** A height of the content as one of the canvas. */
+export function toScreen(y: number, frame: Frame): number {
+  return y < 0 ? y + PIN_PX : y - frame.scrollPx;
+}
+
+function xOf(frame: Frame): (timePs: number) => number {
+  const perPs = frame.widthPx / (frame.endPs - frame.startPs);
+  return (timePs) => (timePs - frame.startPs) * perPs;
+}
+
+export function drawGrid(context: CanvasRenderingContext2D, frame: Frame, marks: Marks, ruler: Ruler, theme: StageTheme): void {
+  const hairline = 1 / frame.pixelRatio;
+  const x = xOf(frame);
+  const snap = (px: number): number => Math.round(px * frame.pixelRatio) / frame.pixelRatio;
+  context.fillStyle = cssOf(mix(theme.line, theme.background, 0.75));
+  for (let i = 0; i < ruler.nTicks; i++) context.fillRect(snap(x(ruler.firstPs + i * ruler.stepPs)), 0, hairline, frame.heightPx);
+  context.fillStyle = cssOf(theme.line);
+  for (const bottom of marks.separators) {
+    const y = toScreen(bottom, frame);
+    if (y >= (bottom < 0 ? 0 : marks.pinnedBottomPx) && y <= frame.heightPx) context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
+  }
+}
+
+/** Above the boxes, thin and broken: a step's boundary must be seen through full rows and hide nothing. */
+export function drawSteps(context: CanvasRenderingContext2D, frame: Frame, stepsPs: Float64Array, theme: StageTheme): void {
+  const x = xOf(frame);
+  context.save();
+  context.strokeStyle = cssOf(theme.text);
+  context.globalAlpha = 0.45;
+  context.lineWidth = 1;
+  context.setLineDash([2, 3]);
+  context.beginPath();
+  for (const stepPs of stepsPs) {
+    const at = Math.round(x(stepPs)) + 0.5;
+    if (at < 0 || at > frame.widthPx) continue;
+    context.moveTo(at, RULER_PX);
+    context.lineTo(at, frame.heightPx);
+  }
+  context.stroke();
+  context.restore();
+}
+
+export function drawStretch(context: CanvasRenderingContext2D, frame: Frame, stretch: Stretch, theme: StageTheme): void {
+  const x = xOf(frame);
+  const left = Math.max(x(stretch.startPs), -4);
+  const right = Math.min(x(stretch.endPs), frame.widthPx + 4);
+  if (right < 0 || left > frame.widthPx) return;
+  const top = stretch.rows ? Math.max(toScreen(stretch.rows.topPx, frame), RULER_PX) : RULER_PX;
+  const bottom = stretch.rows ? toScreen(stretch.rows.bottomPx, frame) : frame.heightPx;
+  context.save();
+  context.fillStyle = context.strokeStyle = cssOf(theme.accent);
+  context.globalAlpha = 0.12;
+  context.fillRect(left, top, right - left, Math.max(0, bottom - top));
+  context.globalAlpha = 1;
+  context.lineWidth = 1;
+  context.strokeRect(Math.round(left) + 0.5, top - 0.5, Math.max(1, Math.round(right - left) - 1), Math.max(0, bottom - top));
+  context.restore();
+}
+
+/** The stretch's length, on the ruler: over its middle, or as near to it as the window lets. */
+export function drawStretchLabel(context: CanvasRenderingContext2D, frame: Frame, stretch: Stretch, theme: StageTheme): void {
+  const x = xOf(frame);
+  const left = Math.max(x(stretch.startPs), 0);
+  const right = Math.min(x(stretch.endPs), frame.widthPx);
+  if (right < 0 || left > frame.widthPx) return;
+  const width = context.measureText(stretch.label).width + 12;
+  const middle = Math.min(Math.max((left + right) / 2, width / 2 + 2), frame.widthPx - width / 2 - 2);
+  context.fillStyle = cssOf(theme.accent);
+  context.fillRect(left, RULER_PX - 3, Math.max(1, right - left), 3);
+  context.beginPath();
+  context.roundRect(middle - width / 2, 3, width, RULER_PX - 8, 3);
+  context.fill();
+  context.fillStyle = cssOf(theme.background);
+  context.fillText(stretch.label, middle - width / 2 + 6, RULER_PX / 2);
+}
+
+export function drawHits(context: CanvasRenderingContext2D, frame: Frame, hits: readonly Hit[], band: Band, theme: StageTheme): void {
+  const x = xOf(frame);
+  context.fillStyle = cssOf(theme.hit);
+  for (const { timePs, y, height } of hits) {
+    const at = x(timePs);
+    if (at < -2 || at > frame.widthPx) continue;
+    const top = y - band.scrollPx;
+    if (top < band.bottomPx && top + height > band.topPx) context.fillRect(Math.floor(at), top - 1, 2, height + 2);
+  }
+}
+
+/** From an event's end to where the next begins: a bend that leaves to the right and arrives from the left. */
+export function drawArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: readonly Arrow[], theme: StageTheme): void {
+  if (arrows.length === 0) return;
+  const x = xOf(frame);
+  context.save();
+  context.strokeStyle = context.fillStyle = cssOf(theme.flow);
+  context.lineWidth = 1.3;
+  context.beginPath();
+  const heads: [number, number][] = [];
+  for (const { fromPs, fromY, toPs, toY } of arrows) {
+    const [x1, x2] = [x(fromPs), x(toPs)];
+    const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
+    if (Math.max(x1, x2) < 0 || Math.min(x1, x2) > frame.widthPx || Math.max(y1, y2) < 0 || Math.min(y1, y2) > frame.heightPx) continue;
+    const bend = Math.min(60, 14 + Math.abs(x2 - x1) / 2);
+    // Far ends are cut: a curve of a million pixels costs as much as a thousand short ones.
+    const clamp = (px: number): number => Math.max(-2000, Math.min(frame.widthPx + 2000, px));
+    context.moveTo(clamp(x1), y1);
+    context.bezierCurveTo(clamp(x1 + bend), y1, clamp(x2 - bend), y2, clamp(x2), y2);
+    heads.push([x2, y2]);
+  }
+  context.stroke();
+  context.beginPath();
+  for (const [headX, headY] of heads) {
+    context.moveTo(headX, headY);
+    context.lineTo(headX - 7, headY - 4);
+    context.lineTo(headX - 7, headY + 4);
+    context.closePath();
+  }
+  context.fill();
+  context.restore();
+}
+
+export function drawOutline(context: CanvasRenderingContext2D, frame: Frame, outline: Outline, widthPx: number, theme: StageTheme): void {
+  const x = xOf(frame);
+  const left = Math.max(x(outline.startPs), -8);
+  const right = Math.min(Math.max(x(outline.startPs + outline.durationPs), left + 2), frame.widthPx + 8);
+  if (right < -8 || left > frame.widthPx + 8) return;
+  const y = toScreen(outline.y, frame);
+  const half = widthPx / 2;
+  for (const [color, width] of [[theme.background, widthPx + 2], [theme.text, widthPx]] as const) {
+    context.strokeStyle = cssOf(color);
+    context.lineWidth = width;
+    context.strokeRect(left - half, y - half, right - left + widthPx - 1, outline.height + widthPx);
+  }
+}
+
+export function drawRuler(context: CanvasRenderingContext2D, frame: Frame, ruler: Ruler, theme: StageTheme): void {
+  const x = xOf(frame);
+  context.fillStyle = cssOf(theme.background);
+  context.fillRect(0, 0, frame.widthPx, RULER_PX);
+  context.fillStyle = cssOf(theme.line);
+  context.fillRect(0, RULER_PX - 1, frame.widthPx, 1);
+  context.font = theme.font;
+  context.textBaseline = 'middle';
+  for (let i = 0; i < ruler.nTicks; i++) {
+    const at = Math.round(x(ruler.firstPs + i * ruler.stepPs));
+    context.fillStyle = cssOf(theme.line);
+    context.fillRect(at, RULER_PX - 9, 1, 9);
+    context.fillStyle = cssOf(theme.muted);
+    const label = tickLabel(ruler, i);
+    if (at + 4 + label.length * 7 < frame.widthPx) context.fillText(label, at + 4, RULER_PX / 2);
+  }
+}

@@ -1,0 +1,101 @@
+/** Where the timeline looks: moved by hand in steps, by held keys at an even speed; says when it has come to rest. */
+
+import { signal } from '@preact/signals';
+import { clampViewport, isSameViewport, panBy, pxToTime, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
+
+export type HeldKey = 'w' | 'a' | 's' | 'd';
+
+const SETTLE_DELAY_MS = 120;
+
+/** Held keys: windows per second, and e-folds of zoom per second. */
+const PAN_SPEED = 1.2;
+const ZOOM_SPEED = 2.2;
+
+/** A tap is one step of so many seconds; what is held longer than that moves on. */
+const TAP_SECONDS = 0.08;
+const HOLD_FROM_MS = 150;
+
+export class Camera {
+  readonly settled = signal<Viewport>({ startPs: 0, endPs: 1 });
+  widthPx = 1;
+  /** Where the pointer is; null: not over the timeline. */
+  pointerX: number | null = null;
+  private current: Viewport = { startPs: 0, endPs: 1 };
+  private readonly held = new Map<HeldKey, number>();
+  private timer = 0;
+
+  constructor(
+    private readonly durationPs: () => number,
+    private readonly onMove: () => void,
+  ) {}
+
+  get view(): Viewport {
+    return this.current;
+  }
+
+  get isHeld(): boolean {
+    return this.held.size > 0;
+  }
+
+  set(view: Viewport): void {
+    const next = clampViewport(view, this.durationPs());
+    if (!isSameViewport(next, this.current)) {
+      this.current = next;
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => { this.settle(); }, SETTLE_DELAY_MS);
+    }
+    this.onMove();
+  }
+
+  settle(): void {
+    if (!isSameViewport(this.settled.value, this.current)) this.settled.value = this.current;
+  }
+
+  timeAt(px: number): number {
+    return pxToTime(this.current, this.widthPx, px);
+  }
+
+  /** The time under the pointer, else the window's middle. */
+  get focusPs(): number {
+    return this.pointerX === null ? (this.current.startPs + this.current.endPs) / 2 : this.timeAt(this.pointerX);
+  }
+
+  zoomBy(factor: number, atPx: number | null = this.pointerX): void {
+    const anchor = atPx === null ? (this.current.startPs + this.current.endPs) / 2 : this.timeAt(atPx);
+    this.set(zoomAt(this.current, factor, anchor, this.durationPs()));
+  }
+
+  panByPx(px: number): void {
+    this.set(panBy(this.current, (px / this.widthPx) * spanPs(this.current), this.durationPs()));
+  }
+
+  showAll(): void {
+    this.set({ startPs: 0, endPs: this.durationPs() });
+  }
+
+  hold(key: HeldKey): void {
+    if (this.held.has(key)) return;
+    this.held.set(key, performance.now());
+    this.move(key, TAP_SECONDS);
+  }
+
+  release(key?: HeldKey): void {
+    if (key) this.held.delete(key);
+    else this.held.clear();
+  }
+
+  /** One frame further, as held keys say. */
+  advance(now: number, seconds: number): void {
+    for (const [key, since] of this.held) if (now - since > HOLD_FROM_MS) this.move(key, seconds);
+  }
+
+  private move(key: HeldKey, seconds: number): void {
+    if (key === 'w') this.zoomBy(Math.exp(-ZOOM_SPEED * seconds));
+    else if (key === 's') this.zoomBy(Math.exp(ZOOM_SPEED * seconds));
+    else this.panByPx((key === 'a' ? -1 : 1) * PAN_SPEED * seconds * this.widthPx);
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+  }
+}

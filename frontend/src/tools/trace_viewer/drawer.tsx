@@ -1,0 +1,94 @@
+/** The drawer below the timeline: the selected event, the marked interval, what the search found; one at a time, as tabs. */
+
+import { useSignal, type Signal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { format } from '../../base/units';
+import { Details } from './details';
+import { Icon } from './icons';
+import { Results } from './results';
+import type { Timeline } from './timeline';
+import { TotalsPanel } from './totals';
+
+export type Tab = 'event' | 'interval' | 'results';
+
+const HEIGHT_KEY = 'tpuprof.trace_viewer.drawer';
+const MIN_PX = 120;
+const KEY_STEP_PX = 24;
+
+function rememberedHeight(): number {
+  const height = Number(window.localStorage.getItem(HEIGHT_KEY));
+  return height >= MIN_PX ? height : 250;
+}
+
+/** Dragged or moved by arrows; never more than two thirds of the page. */
+function Handle({ height }: { height: Signal<number> }): VNode {
+  const change = (px: number): void => {
+    height.value = Math.round(Math.max(MIN_PX, Math.min(px, window.innerHeight * 0.66)));
+    window.localStorage.setItem(HEIGHT_KEY, String(height.value));
+  };
+  return (
+    <div
+      class="tv-handle"
+      role="separator"
+      tabIndex={0}
+      aria-label="Height of the drawer"
+      aria-orientation="horizontal"
+      aria-valuenow={height.value}
+      aria-valuemin={MIN_PX}
+      onPointerDown={(event) => { event.currentTarget.setPointerCapture(event.pointerId); }}
+      onPointerMove={(event) => { if (event.buttons & 1) change(height.value - event.movementY); }}
+      onKeyDown={(event) => {
+        const step = event.key === 'ArrowUp' ? KEY_STEP_PX : event.key === 'ArrowDown' ? -KEY_STEP_PX : 0;
+        if (step === 0) return;
+        event.preventDefault();
+        change(height.value + step);
+      }}
+    />
+  );
+}
+
+interface Shown {
+  readonly tab: Tab;
+  readonly title: string;
+  close(): void;
+}
+
+function tabsOf(timeline: Timeline, isListed: Signal<boolean>): Shown[] {
+  const { selected, marked, search } = timeline;
+  const tabs: Shown[] = [];
+  if (selected.value) tabs.push({ tab: 'event', title: 'Event', close: () => { timeline.select(null); } });
+  if (marked.value) tabs.push({ tab: 'interval', title: `Interval · ${format(marked.value.endPs - marked.value.startPs, 'ps')}`, close: () => { timeline.mark(null); } });
+  if (isListed.value && search.query.value.text.trim()) tabs.push({ tab: 'results', title: 'Search results', close: () => { isListed.value = false; } });
+  return tabs;
+}
+
+export function Drawer({ timeline, scope, isListed }: { timeline: Timeline; scope: string; isListed: Signal<boolean> }): VNode | null {
+  const height = useSignal(rememberedHeight());
+  const wanted = useSignal<Tab>('event');
+  const selected = timeline.selected.value;
+  const marked = timeline.marked.value;
+  // What came last is what the user looks for; a match gone to from the list leaves the list open.
+  useEffect(() => { if (selected && wanted.value !== 'results') wanted.value = 'event'; }, [selected?.event]);
+  useEffect(() => { if (marked) wanted.value = 'interval'; }, [marked]);
+  useEffect(() => { if (isListed.value) wanted.value = 'results'; }, [isListed.value]);
+  const tabs = tabsOf(timeline, isListed);
+  const shown = tabs.find(({ tab }) => tab === wanted.value) ?? tabs[0];
+  if (!shown) return null;
+  return (
+    <div class="tv-drawer" style={{ height: `${String(height.value)}px` }}>
+      <Handle height={height} />
+      <div class="tv-tabs" role="tablist" aria-label="Below the timeline">
+        {tabs.map((each) => (
+          <span key={each.tab} class={each === shown ? 'is-on' : ''}>
+            <button type="button" role="tab" aria-selected={each === shown} onClick={() => { wanted.value = each.tab; }}>{each.title}</button>
+            <button type="button" class="tv-close" aria-label={`Close ${each.title}`} data-tip="Close  Esc" onClick={each.close}><Icon name="hide" /></button>
+          </span>
+        ))}
+      </div>
+      {shown.tab === 'event' && selected && <Details picked={selected} timeline={timeline} scope={scope} />}
+      {shown.tab === 'interval' && marked && <TotalsPanel timeline={timeline} marked={marked} scope={scope} />}
+      {shown.tab === 'results' && <Results timeline={timeline} />}
+    </div>
+  );
+}

@@ -1,0 +1,118 @@
+/**
+ * Keys become the timeline's methods. They work at once, without a click into the timeline, unless a field has the focus or a
+ * dialog is open: those of our own window and of TensorBoard's around it, where the focus is right after the page opens.
+ */
+
+import { hostWindow } from '../../base/frame';
+import type { KeyHelp } from '../../state/keys';
+import type { HeldKey } from './camera';
+import type { Timeline, Tool } from './timeline';
+import { walk } from './walk';
+
+export const KEYS: readonly KeyHelp[] = [
+  { keys: 'w s', does: 'Zoom in and out at the pointer (hold)' },
+  { keys: 'a d', does: 'Move left and right (hold)' },
+  { keys: 'Wheel', does: 'Mouse: zoom at the pointer; over the names: scroll' },
+  { keys: 'Two fingers, pinch', does: 'Touchpad: scroll tracks and time; zoom at the pointer' },
+  { keys: 'Ctrl / Shift / Alt + wheel', does: 'Zoom / move in time / scroll the tracks, with any device' },
+  { keys: '1 2 3 4', does: 'What a drag does: select a box, pan, zoom to a stretch, measure' },
+  { keys: 'Shift + drag, drag on the ruler', does: 'Mark an interval; its ends snap to events' },
+  { keys: 'm', does: 'Mark the selected event’s interval, else the window' },
+  { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
+  { keys: '← →', does: 'Previous, next event of the track' },
+  { keys: '↑ ↓', does: 'The event around, the first within' },
+  { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
+  { keys: 'n N', does: 'Next, previous match' },
+  { keys: 'Alt + ↑ ↓', does: 'On a track’s name: move the track' },
+  { keys: '+ − 0', does: 'Zoom in, zoom out, the whole trace' },
+  { keys: 'Esc', does: 'One step back: interval, selection, search' },
+];
+
+const TEXT_INPUTS = /^(text|search|number|email|url|tel|password|date|time|datetime-local|month|week)$/;
+
+/** Letters typed here are meant for the element, not for the timeline. */
+export function isTyping(target: EventTarget | null): boolean {
+  const element = target as Partial<HTMLElement> & { type?: string } | null;
+  const tag = element?.tagName?.toLowerCase();
+  if (tag === 'textarea' || tag === 'select' || element?.isContentEditable) return true;
+  return tag === 'input' && TEXT_INPUTS.test(element?.type ?? 'text');
+}
+
+const HELD: Readonly<Record<string, HeldKey>> = { w: 'w', a: 'a', s: 's', d: 'd' };
+
+export const TOOLS: readonly { readonly tool: Tool; readonly title: string; readonly key: string; readonly does: string }[] = [
+  { tool: 'select', title: 'Select', key: '1', does: 'Drag a box: totals of what is in it' },
+  { tool: 'pan', title: 'Pan', key: '2', does: 'Drag to move' },
+  { tool: 'zoom', title: 'Zoom', key: '3', does: 'Drag a stretch to zoom to it; a click zooms in, Alt + click out' },
+  { tool: 'measure', title: 'Measure', key: '4', does: 'Drag to mark an interval and see its length and totals' },
+];
+
+/** Does what the key means; false: the key means nothing here. */
+export function pressKey(timeline: Timeline, key: string): boolean {
+  const { camera, search } = timeline;
+  const held = HELD[key.toLowerCase()];
+  if (held) {
+    camera.hold(held);
+    return true;
+  }
+  const tool = TOOLS.find((each) => each.key === key);
+  if (tool) {
+    timeline.tool.value = tool.tool;
+    return true;
+  }
+  switch (key) {
+    case 'f': timeline.zoomToSelected(); return true;
+    case 'm': timeline.markSelected(); return true;
+    case 'n': void search.go(1, camera.view.startPs); return true;
+    case 'N': void search.go(-1, camera.view.startPs); return true;
+    case '0': camera.showAll(); return true;
+    case '+': case '=': camera.zoomBy(1 / 1.5); return true;
+    case '-': camera.zoomBy(1.5); return true;
+    case 'ArrowLeft': return walk(timeline, 'left');
+    case 'ArrowRight': return walk(timeline, 'right');
+    case 'ArrowUp': return walk(timeline, 'up');
+    case 'ArrowDown': return walk(timeline, 'down');
+    case 'Escape': return timeline.stepBack();
+    default: return false;
+  }
+}
+
+/** Keys that the page around the tool knows; it listens to its own document only. */
+const PAGE_KEYS = new Set(['?', '/', '[']);
+
+/** Arrows there are the element's own: a table's cells, a menu's items, a handle to drag. */
+function ownsArrows(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('table, [role=menu], [role=separator], .popup') !== null;
+}
+
+/** Returns what stops it. */
+export function followKeys(timeline: Timeline): () => void {
+  const down = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isTyping(event.target)) return;
+    if (document.querySelector('dialog[open]') || (event.key.startsWith('Arrow') && ownsArrows(event.target))) return;
+    if (pressKey(timeline, event.key)) event.preventDefault();
+    else if (event.view !== window && PAGE_KEYS.has(event.key)) {
+      event.preventDefault();
+      window.focus();
+      document.dispatchEvent(new KeyboardEvent('keydown', { key: event.key, bubbles: true, cancelable: true }));
+    }
+  };
+  const up = (event: KeyboardEvent): void => {
+    const held = HELD[event.key.toLowerCase()];
+    if (held) timeline.camera.release(held);
+  };
+  const blur = (): void => { timeline.camera.release(); };
+  const windows = new Set([window, hostWindow()]);
+  for (const each of windows) {
+    each.addEventListener('keydown', down);
+    each.addEventListener('keyup', up);
+    each.addEventListener('blur', blur);
+  }
+  return () => {
+    for (const each of windows) {
+      each.removeEventListener('keydown', down);
+      each.removeEventListener('keyup', up);
+      each.removeEventListener('blur', blur);
+    }
+  };
+}

@@ -1,0 +1,102 @@
+/** The view as parameters of the URL and back: window, selection, marked stretch, search, tracks. */
+
+import { batch } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Viewport } from '../../canvas/viewport';
+import type { ToolProps } from '../tool';
+import { decodeDetails } from './details_model';
+import { markText, parseMark } from './marked';
+import { pickedEvent } from './picking';
+import type { Timeline } from './timeline';
+import { parseTrackView, trackParams, trackViewKey } from './track_view';
+
+type Params = ToolProps['params'];
+type Change = Record<string, string | undefined>;
+
+export function viewOf(params: Params): Viewport | null {
+  const [startPs, endPs] = [Number(params.start_ps ?? Number.NaN), Number(params.end_ps ?? Number.NaN)];
+  return endPs > startPs ? { startPs, endPs } : null;
+}
+
+export function eventOf(params: Params): number | null {
+  const event = Number(params.event ?? Number.NaN);
+  return Number.isSafeInteger(event) && event >= 0 ? event : null;
+}
+
+/** `renderer=webgl` or `renderer=canvas2d` in the URL: to compare the two, or where the choice made here is wrong. */
+export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefined {
+  return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
+}
+
+/** What of the timeline belongs into the URL. */
+export function paramsOf(timeline: Timeline): Change {
+  const view = timeline.camera.settled.value;
+  const isWhole = view.startPs <= 0 && view.endPs >= timeline.durationPs;
+  const { text, hasArguments } = timeline.search.query.value;
+  return {
+    start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
+    end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
+    event: timeline.selected.value ? String(timeline.selected.value.event) : undefined,
+    mark: timeline.marked.value ? markText(timeline.marked.value) : undefined,
+    q: text.trim() || undefined,
+    qargs: text.trim() && hasArguments ? '1' : undefined,
+    flows: timeline.hasAllFlows.value ? '1' : undefined,
+    ...trackParams(timeline.trackView.value),
+  };
+}
+
+const NAMES = ['start_ps', 'end_ps', 'event', 'mark', 'q', 'qargs', 'flows', 'pin', 'hide', 'fold', 'move', 'only', 'depths'] as const;
+
+function keyOf(params: Readonly<Record<string, string | undefined>>): string {
+  return NAMES.map((name) => params[name] ?? '').join('\n');
+}
+
+/** Everything but the window, which start() is given, and the event, which must be asked for. */
+export function applyParams(timeline: Timeline, params: Params): void {
+  batch(() => {
+    const tracks = parseTrackView(params);
+    if (trackViewKey(tracks) !== trackViewKey(timeline.trackView.value)) timeline.changeTracks(tracks);
+    if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : '')) timeline.mark(parseMark(params.mark));
+    timeline.search.set({ text: params.q ?? '', hasArguments: params.qargs === '1' });
+    if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
+  });
+}
+
+/** Selects the event of a link; `isAlone`: the link names no window, so go to where the event is. */
+export async function selectEvent(timeline: Timeline, event: number | null, isAlone: boolean): Promise<void> {
+  if (event === null) {
+    timeline.select(null);
+    return;
+  }
+  if (timeline.selected.value?.event === event) return;
+  try {
+    const details = decodeDetails(await timeline.ask({ event: String(event) }));
+    timeline.revealEvent(details);
+    timeline.select(pickedEvent(details, details.depth));
+    if (isAlone) timeline.zoomToSelected();
+  } catch (error) {
+    timeline.loader.refusal.value = error;
+  }
+}
+
+/** Writes the view to the URL, and follows the URL where something else changed it. */
+export function useLink(timeline: Timeline | null, props: ToolProps): void {
+  const written = useRef<string | null>(null);
+  const { params } = props;
+  const isReady = timeline?.status.value.kind === 'ready';
+  const change = timeline && isReady ? paramsOf(timeline) : null;
+  const key = change && keyOf(change);
+  useEffect(() => {
+    if (!change || key === null || key === written.current) return;
+    written.current = key;
+    if (key !== keyOf(params)) props.setParams(change, 'replace');
+  }, [key]);
+  useEffect(() => {
+    if (!timeline || !isReady || written.current === null || keyOf(params) === written.current) return;
+    written.current = keyOf(params);
+    timeline.camera.set(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
+    timeline.camera.settle();
+    applyParams(timeline, params);
+    void selectEvent(timeline, eventOf(params), false);
+  }, [timeline, isReady, keyOf(params)]);
+}

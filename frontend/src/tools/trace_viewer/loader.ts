@@ -1,0 +1,141 @@
+/**
+ * Asks for the window that is looked at, gives up what no longer helps, and once all is sharp asks for where the user may go
+ * next. What has come stays until better comes: there is always something to draw.
+ */
+
+import { signal } from '@preact/signals';
+import type { Payload } from '../../api/types';
+import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
+import { isComfortable, neighboursOf, planRequest, willServe, Windows, type Wanted } from './windows';
+
+export type Fetch = (params: Record<string, string>, signal: AbortSignal) => Promise<Payload>;
+
+const REQUEST_DELAY_MS = 40;
+
+/** A server slower than this has enough to do without guesses. */
+const PREFETCH_UP_TO_MS = 600;
+const PREFETCH_DELAY_MS = 150;
+
+interface UnderWay {
+  readonly abort: AbortController;
+  readonly request: WindowRequest;
+}
+
+export class Loader {
+  readonly isBusy = signal(false);
+  /** The last request failed though there is a picture. */
+  readonly refusal = signal<unknown>(null);
+  private readonly windows = new Windows();
+  private timer = 0;
+  private idleTimer = 0;
+  private inFlight: UnderWay | null = null;
+  private ahead: UnderWay | null = null;
+  private lastMs = 0;
+  private isDisposed = false;
+
+  constructor(
+    private readonly fetch: Fetch,
+    /** The window on screen, with the tracks in sight; `near`: with some beyond. */
+    private readonly wanted: (near: boolean) => Wanted,
+    private readonly focusPs: () => number,
+    private readonly onArrival: () => void,
+  ) {}
+
+  get whole(): TraceWindow | null {
+    return this.windows.overview;
+  }
+
+  /** The whole trace at the screen's width; kept for good. */
+  async loadWhole(widthPx: number): Promise<Payload> {
+    const request: WindowRequest = { startPs: null, endPs: null, widthPx, trackIds: null, hasFlows: false };
+    const abort = new AbortController();
+    this.inFlight = { abort, request };
+    const payload = await this.fetch(requestParams(request), abort.signal);
+    this.windows.add(decodeWindow(payload, request), true);
+    this.inFlight = null;
+    return payload;
+  }
+
+  /** What to draw now; asks for better where there could be. */
+  best(): TraceWindow | null {
+    const wanted = this.wanted(false);
+    const best = this.windows.best(wanted);
+    if (!best || !isComfortable(best, wanted)) this.schedule();
+    else this.scheduleAhead();
+    return best;
+  }
+
+  private schedule(): void {
+    clearTimeout(this.idleTimer);
+    if (this.timer !== 0) return;
+    this.timer = window.setTimeout(() => {
+      this.timer = 0;
+      void this.load();
+    }, REQUEST_DELAY_MS);
+  }
+
+  private scheduleAhead(): void {
+    clearTimeout(this.idleTimer);
+    if (this.inFlight || this.lastMs > PREFETCH_UP_TO_MS) return;
+    this.idleTimer = window.setTimeout(() => { void this.loadAhead(); }, PREFETCH_DELAY_MS);
+  }
+
+  private async load(): Promise<void> {
+    const wanted = this.wanted(false);
+    const best = this.windows.best(wanted);
+    if (this.isDisposed || (best && isComfortable(best, wanted))) return;
+    if (this.inFlight && willServe(this.inFlight.request, wanted)) return;
+    this.inFlight?.abort.abort();
+    this.ahead?.abort.abort();
+    const mine: UnderWay = { abort: new AbortController(), request: planRequest(this.wanted(true)) };
+    this.inFlight = mine;
+    this.isBusy.value = true;
+    const startedAt = performance.now();
+    try {
+      await this.ask(mine);
+      this.refusal.value = null;
+      this.lastMs = performance.now() - startedAt;
+    } catch (error) {
+      if (!mine.abort.signal.aborted) this.refusal.value = error;
+      return;
+    } finally {
+      if (this.inFlight === mine) {
+        this.inFlight = null;
+        this.isBusy.value = false;
+      }
+    }
+    if (!mine.abort.signal.aborted) this.onArrival();
+  }
+
+  private async ask({ request, abort }: UnderWay): Promise<void> {
+    const payload = await this.fetch(requestParams(request), abort.signal);
+    if (!abort.signal.aborted) this.windows.add(decodeWindow(payload, request), false);
+  }
+
+  private async loadAhead(): Promise<void> {
+    if (this.isDisposed || this.inFlight) return;
+    const next = neighboursOf(this.wanted(true), this.focusPs()).find((wanted) => {
+      const best = this.windows.best(wanted, false);
+      return !best || !isComfortable(best, wanted);
+    });
+    if (!next) return;
+    this.ahead?.abort.abort();
+    const mine: UnderWay = { abort: new AbortController(), request: planRequest(next) };
+    this.ahead = mine;
+    try {
+      await this.ask(mine);
+    } catch {
+      // Nobody asked for it: if it is wanted in earnest, the answer will say what is wrong.
+      return;
+    }
+    if (!mine.abort.signal.aborted) void this.loadAhead();
+  }
+
+  dispose(): void {
+    this.isDisposed = true;
+    this.inFlight?.abort.abort();
+    this.ahead?.abort.abort();
+    clearTimeout(this.timer);
+    clearTimeout(this.idleTimer);
+  }
+}

@@ -1,0 +1,130 @@
+/** Taking the view elsewhere: a picture, a Chrome trace of the window, the run for Perfetto. Nothing is sent anywhere. */
+
+import { useSignal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { fetchFile, type ToolParams } from '../../api/client';
+import { saveBlob } from '../../base/clipboard';
+import { format } from '../../base/units';
+import { cssOf, type Frame, type Rgb } from '../../canvas/renderer';
+import { toScreen } from '../../canvas/overlay';
+import { asApiError } from '../../state/payload';
+import { Dialog } from '../../widgets/dialog';
+import { Menu } from '../../widgets/menu';
+import { readTheme } from './theme';
+import type { Timeline } from './timeline';
+
+const NAMES_PX = 210;
+const TITLE_PX = 30;
+
+function fileName(run: string, part: string): string {
+  return `${run}_${part}`.replace(/[^\w.-]+/g, '_');
+}
+
+function clipText(context: CanvasRenderingContext2D, text: string, x: number, y: number, room: number): void {
+  context.save();
+  context.beginPath();
+  context.rect(x, y - 12, room, 24);
+  context.clip();
+  context.fillText(text, x, y);
+  context.restore();
+}
+
+function drawNames(context: CanvasRenderingContext2D, timeline: Timeline, frame: Frame, widthPx: number): void {
+  const layout = timeline.layout.value;
+  const theme = readTheme();
+  const write = (text: string, y: number, x: number, color: Rgb, isBold: boolean): void => {
+    context.fillStyle = cssOf(color);
+    context.font = `${isBold ? '600 ' : ''}${theme.font}`;
+    clipText(context, text, x, y, (isBold ? widthPx : NAMES_PX) - x - 4);
+  };
+  const within = (y: number, top: number): boolean => y >= top && y <= frame.heightPx;
+  for (const { section, y } of layout.sections) {
+    const top = toScreen(y, frame);
+    if (!within(top, layout.pinnedBottomPx)) continue;
+    context.fillStyle = cssOf(theme.surface);
+    context.fillRect(0, TITLE_PX + top, widthPx, 25);
+    write(section.title, TITLE_PX + top + 13, 8, theme.text, true);
+  }
+  for (const place of layout.placeOfTrack.values()) {
+    const top = toScreen(place.y, frame);
+    if (within(top, place.isPinned ? 0 : layout.pinnedBottomPx)) write(place.track.name, TITLE_PX + top + 12, 20, theme.muted, false);
+  }
+}
+
+/** The timeline as it is on screen, with its names and a line that says what it is. */
+export async function savePicture(timeline: Timeline, run: string): Promise<void> {
+  const canvas = document.createElement('canvas');
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const theme = readTheme();
+  const ratio = window.devicePixelRatio || 1;
+  const size = timeline.size;
+  canvas.width = Math.round((NAMES_PX + size.widthPx) * ratio);
+  canvas.height = Math.round((TITLE_PX + size.heightPx) * ratio);
+  context.scale(ratio, ratio);
+  context.fillStyle = cssOf(theme.background);
+  context.fillRect(0, 0, NAMES_PX + size.widthPx, TITLE_PX + size.heightPx);
+  const frame = timeline.copyTo(context, NAMES_PX, TITLE_PX);
+  context.textBaseline = 'middle';
+  drawNames(context, timeline, frame, NAMES_PX + size.widthPx);
+  context.fillStyle = cssOf(theme.text);
+  context.font = theme.font;
+  const { startPs, endPs } = timeline.camera.view;
+  context.fillText(`${run} · ${format(endPs - startPs, 'ps')} from ${format(startPs, 'ps')}`, 8, TITLE_PX / 2);
+  const blob = await new Promise<Blob | null>((resolve) => { canvas.toBlob(resolve, 'image/png'); });
+  if (blob) saveBlob(blob, `${fileName(run, 'trace')}.png`);
+}
+
+export interface SavingProps {
+  timeline: Timeline;
+  run: string;
+  hosts: readonly string[];
+}
+
+function windowParams(timeline: Timeline): ToolParams {
+  const { startPs, endPs } = timeline.camera.view;
+  const { nHidden, placeOfTrack } = timeline.layout.value;
+  const tracks: ToolParams = nHidden > 0 ? { tracks: [...placeOfTrack.keys()].join(',') } : {};
+  return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)), ...tracks };
+}
+
+export function Saving({ timeline, run, hosts }: SavingProps): VNode {
+  const isPerfetto = useSignal(false);
+  const state = useSignal<{ readonly text: string; readonly isError: boolean } | null>(null);
+  const saveTrace = async (params: ToolParams, part: string): Promise<void> => {
+    state.value = { text: 'Making the file…', isError: false };
+    try {
+      const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'trace');
+      const isZipped = new Uint8Array(await blob.slice(0, 2).arrayBuffer())[0] === 0x1f;
+      saveBlob(blob, `${fileName(run, part)}.trace.json${isZipped ? '.gz' : ''}`);
+      state.value = null;
+    } catch (error) {
+      const { message, remedy } = asApiError(error);
+      state.value = { text: `${message} ${remedy}`, isError: true };
+    }
+  };
+  const items = [
+    { label: 'This view as PNG', act: () => void savePicture(timeline, run) },
+    { label: 'This window as Chrome trace JSON', note: 'tracks shown', act: () => void saveTrace(windowParams(timeline), 'window') },
+    { label: 'Open the run in Perfetto…', act: () => { isPerfetto.value = true; } },
+  ];
+  return (
+    <>
+      {state.value && <span class={state.value.isError ? 'tv-refusal' : 'muted'} role={state.value.isError ? 'alert' : 'status'}>{state.value.text}</span>}
+      <Menu label="Save" title="Save the view" items={items} />
+      {isPerfetto.value && (
+        <Dialog title="Open the run in Perfetto" onClose={() => { isPerfetto.value = false; }}>
+          <ol class="tv-steps">
+            <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
+            <li>Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop the file on its page.</li>
+          </ol>
+          <p class="muted">This page sends nothing anywhere; Perfetto, too, reads the file in your browser.</p>
+          <p class="tv-dialog-acts">
+            <button type="button" class="button" onClick={() => { void saveTrace({}, 'run'); isPerfetto.value = false; }}>Save the whole run</button>
+            <button type="button" class="button" onClick={() => { void saveTrace(windowParams(timeline), 'window'); isPerfetto.value = false; }}>Save this window</button>
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}

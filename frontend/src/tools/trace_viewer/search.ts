@@ -1,0 +1,136 @@
+/**
+ * Search over all events of the shown hosts: the server counts and lists them, a thousand at a time; next and previous walk
+ * the list and beyond it.
+ */
+
+import { signal } from '@preact/signals';
+import { decodeFound, type EventRef, type Found } from './details_model';
+import type { Fetch } from './loader';
+import type { Highlight } from './scene';
+
+const PAGE = 1000;
+const TYPING_MS = 140;
+
+export interface Query {
+  readonly text: string;
+  readonly hasArguments: boolean;
+}
+
+/** A page of the matches; `first` is the place of its first among all. */
+export interface Page extends Found {
+  readonly query: Query;
+  readonly first: number;
+}
+
+export class Search {
+  readonly query = signal<Query>({ text: '', hasArguments: false });
+  readonly page = signal<Page | null>(null);
+  /** The place of the current match among all, from 0; null: none was gone to. */
+  readonly at = signal<number | null>(null);
+  readonly isBusy = signal(false);
+  readonly error = signal<unknown>(null);
+  private timer = 0;
+  private abort: AbortController | null = null;
+  private loading: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly fetch: Fetch,
+    private readonly onFound: () => void,
+    private readonly reveal: (match: EventRef) => void,
+  ) {}
+
+  /** What to dim and to mark; null: nothing is searched for. */
+  get highlight(): Highlight | null {
+    const page = this.page.value;
+    if (!page || !page.query.text) return null;
+    const events = new Set(page.query.hasArguments ? page.matches.map(({ event }) => event) : []);
+    return { text: page.query.text.toLowerCase(), events, matches: page.matches };
+  }
+
+  /** `isTyping`: more may follow. */
+  set(query: Query, isTyping = false): void {
+    const before = this.query.value;
+    if (before.text === query.text && before.hasArguments === query.hasArguments) return;
+    this.query.value = query;
+    this.at.value = null;
+    clearTimeout(this.timer);
+    this.abort?.abort();
+    if (query.text.trim() === '') {
+      this.page.value = null;
+      this.error.value = null;
+      this.isBusy.value = false;
+      this.onFound();
+      return;
+    }
+    this.isBusy.value = true;
+    this.timer = window.setTimeout(() => { this.loading = this.load({}, () => 0); }, isTyping ? TYPING_MS : 0);
+  }
+
+  private async load(more: Record<string, string>, firstOf: (found: Found) => number): Promise<void> {
+    const query = this.query.value;
+    const abort = new AbortController();
+    this.abort = abort;
+    this.isBusy.value = true;
+    try {
+      const params = { search: query.text, limit: String(PAGE), ...(query.hasArguments ? { search_args: '1' } : {}), ...more };
+      const found = decodeFound(await this.fetch(params, abort.signal));
+      if (abort.signal.aborted) return;
+      this.page.value = { ...found, query, first: firstOf(found) };
+      this.error.value = null;
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.page.value = null;
+      this.error.value = error;
+    }
+    this.isBusy.value = false;
+    this.onFound();
+  }
+
+  /** Goes to the next or previous match; at first to the first at or after `fromPs` (the last before it). Wraps around. */
+  async go(step: 1 | -1, fromPs: number): Promise<void> {
+    if (this.page.value?.query !== this.query.value) {
+      // Enter came before the answer: ask at once, then go.
+      clearTimeout(this.timer);
+      if (this.query.value.text.trim() === '') return;
+      this.loading = this.load({}, () => 0);
+    }
+    await this.loading;
+    const page = this.page.value;
+    if (!page || page.nMatches === 0) return;
+    await this.goTo(this.at.value === null ? startOf(page, step, fromPs) : this.at.value + step);
+  }
+
+  async goTo(place: number): Promise<void> {
+    const page = this.page.value;
+    if (!page || page.nMatches === 0) return;
+    const wrapped = (place + page.nMatches) % page.nMatches;
+    await this.turnTo(wrapped, page);
+    const now = this.page.value;
+    const match = now?.matches[wrapped - now.first];
+    if (!match) return;
+    this.at.value = wrapped;
+    this.reveal(match);
+  }
+
+  /** Loads the page that holds a place, where that is next to the one at hand or at either end. */
+  private async turnTo(place: number, { first, matches, nMatches }: Page): Promise<void> {
+    if (place >= first && place < first + matches.length) return;
+    const last = matches.at(-1);
+    const head = matches[0];
+    if (place === 0) await this.load({}, () => 0);
+    else if (place === first + matches.length && last) await this.load({ after_event: String(last.event) }, () => first + matches.length);
+    else if (head && place === first - 1) await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
+    else if (place === nMatches - 1) await this.load({ before_event: 'end' }, (found) => nMatches - found.matches.length);
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    this.abort?.abort();
+  }
+}
+
+function startOf(page: Page, step: 1 | -1, fromPs: number): number {
+  const after = page.matches.findIndex(({ startPs }) => startPs >= fromPs);
+  const next = after < 0 ? page.matches.length : after;
+  return page.first + (step > 0 ? (after < 0 ? 0 : next) : next - 1);
+}

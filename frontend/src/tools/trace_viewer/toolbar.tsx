@@ -1,0 +1,68 @@
+/** The bar above the timeline: what a drag does, search, tracks, colours, saving, zoom. */
+
+import type { Signal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { asApiError } from '../../state/payload';
+import { TOOLS } from './keys';
+import { Legend } from './legend';
+import { Saving } from './saving';
+import { SearchBox } from './search_box';
+import type { Timeline } from './timeline';
+import { TracksMenu } from './tracks_menu';
+
+function ToolChoice({ timeline }: { timeline: Timeline }): VNode {
+  return (
+    <div class="tv-tools" role="radiogroup" aria-label="What a drag does">
+      {TOOLS.map(({ tool, title, key, does }) => (
+        <button key={tool} type="button" role="radio" aria-checked={timeline.tool.value === tool} aria-label={title} data-tip={`${does}  ${key}`} onClick={() => { timeline.tool.value = tool; }}>
+          {title} <kbd>{key}</kbd>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
+  const { camera } = timeline;
+  return (
+    <div class="tv-tools">
+      <button type="button" aria-label="Zoom out" data-tip="Zoom out  s" onClick={() => { camera.zoomBy(1.5, null); }}>−</button>
+      <button type="button" aria-label="Zoom in" data-tip="Zoom in  w" onClick={() => { camera.zoomBy(1 / 1.5, null); }}>+</button>
+      <button type="button" aria-label="Whole trace" data-tip="The whole trace  0" onClick={() => { camera.showAll(); }}>All</button>
+    </div>
+  );
+}
+
+/** What the server refused though there is a picture, and that better detail is under way. */
+function News({ timeline }: { timeline: Timeline }): VNode | null {
+  const error = timeline.loader.refusal.value;
+  const refusal = error === null ? null : asApiError(error);
+  if (refusal) return <span class="tv-refusal" role="alert" title={`${refusal.message} ${refusal.remedy}`}>{refusal.message} {refusal.remedy}</span>;
+  return timeline.loader.isBusy.value ? <span class="muted tv-busy" role="status">loading detail…</span> : null;
+}
+
+export interface ToolBarProps {
+  timeline: Timeline;
+  run: string;
+  hosts: readonly string[];
+  /** Hosts of the run that are not shown because they are many. */
+  note: string;
+  isListed: Signal<boolean>;
+}
+
+export function ToolBar({ timeline, run, hosts, note, isListed }: ToolBarProps): VNode {
+  if (!timeline.facts.value) return <div class="tv-bar" />;
+  return (
+    <div class="tv-bar" role="toolbar" aria-label="Timeline">
+      <ToolChoice timeline={timeline} />
+      <SearchBox timeline={timeline} onList={() => { isListed.value = !isListed.value; }} />
+      <News timeline={timeline} />
+      {note && <span class="muted">{note}</span>}
+      <span class="tv-space" />
+      <ZoomButtons timeline={timeline} />
+      <TracksMenu timeline={timeline} />
+      <Legend timeline={timeline} />
+      <Saving timeline={timeline} run={run} hosts={hosts} />
+    </div>
+  );
+}

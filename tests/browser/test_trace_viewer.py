@@ -27,7 +27,7 @@ def stage(page: Page, server: Server) -> Locator:
     page.goto(link(server.url, run=KERAS, tool="trace_viewer"))
     expect_tool(page, TITLE)
     stage = frame_of(page).get_by_role("application")
-    expect(frame_of(page).locator(".tv-bar")).to_contain_text("36,436 events")
+    expect(frame_of(page).locator(".tv-whole")).to_contain_text("36,436 events")
     stage.focus()
     return stage
 
@@ -119,7 +119,7 @@ def test_arrow_keys_go_to_neighbours_and_escape_deselects(page: Page, server: Se
 def test_a_link_opens_on_its_window(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool="trace_viewer", start_ps="20000000000", end_ps="40000000000"))
     expect_tool(page, TITLE)
-    expect(frame_of(page).locator(".tv-bar")).to_contain_text("20.0 ms of")
+    expect(frame_of(page).locator(".tv-whole")).to_contain_text("20.0 ms of")
 
 
 def test_hosts_one_at_a_time(page: Page, server: Server) -> None:
@@ -127,4 +127,4 @@ def test_hosts_one_at_a_time(page: Page, server: Server) -> None:
     expect_tool(page, TITLE)
     frame_of(page).get_by_role("radio", name="worker-1").check()
     expect_state(page, hosts="worker-1")
-    expect(frame_of(page).locator(".tv-bar")).to_contain_text("6,479 events")
+    expect(frame_of(page).locator(".tv-whole")).to_contain_text("6,479 events")

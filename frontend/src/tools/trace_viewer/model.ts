@@ -68,6 +68,8 @@ export interface TraceFacts {
   readonly durationPs: number;
   readonly nEvents: number;
   readonly tracks: readonly Track[];
+  /** What is added to each host's own times in this view of several. */
+  readonly offsetPs: ReadonlyMap<string, number>;
   readonly diagnostics: readonly Diagnostic[];
 }
 
@@ -124,10 +126,12 @@ export function decodeTracks(table: Table | undefined): Track[] {
 }
 
 export function decodeFacts(payload: Payload): TraceFacts {
+  const hosts = reader(payload.tables.hosts);
   return {
     durationPs: scalarNumber(payload, 'trace_duration_ps') ?? 0,
     nEvents: scalarNumber(payload, 'n_events') ?? 0,
     tracks: decodeTracks(payload.tables.tracks),
+    offsetPs: new Map(Array.from({ length: hosts.n }, (_, row) => [hosts.text('host', row), hosts.number('offset_ps', row)])),
     diagnostics: payload.diagnostics,
   };
 }
@@ -234,4 +238,13 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
 /** Unknown names (−1) are the last string. */
 function codeOf(code: number | undefined, nNames: number): number {
   return code === undefined || code < 0 || code >= nNames ? nNames - 1 : code;
+}
+
+/** How far times of hosts in both views moved from one to the other: adding a host that began earlier moves all. */
+export function movedPs(before: TraceFacts, after: TraceFacts): number {
+  for (const [host, offsetPs] of after.offsetPs) {
+    const was = before.offsetPs.get(host);
+    if (was !== undefined) return offsetPs - was;
+  }
+  return 0;
 }

@@ -84,7 +84,7 @@ export interface SavingProps {
 function windowParams(timeline: Timeline): ToolParams {
   const { startPs, endPs } = timeline.camera.view;
   const { nHidden, placeOfTrack } = timeline.layout.value;
-  const tracks: ToolParams = nHidden > 0 ? { tracks: [...placeOfTrack.keys()].join(',') } : {};
+  const tracks: ToolParams = nHidden > 0 ? { tracks: [...placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id).join(',') } : {};
   return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)), ...tracks };
 }
 

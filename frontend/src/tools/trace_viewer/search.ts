@@ -9,6 +9,8 @@ import type { Fetch } from './loader';
 import type { Highlight } from './scene';
 
 const PAGE = 1000;
+/** From the first match back to the last: up to so many, all are listed; of more, the walk back ends at the first. */
+const MAX_LISTED = 100_000;
 const TYPING_MS = 140;
 
 export interface Query {
@@ -112,7 +114,7 @@ export class Search {
     this.reveal(match);
   }
 
-  /** Loads the page that holds a place, where that is next to the one at hand or at either end. */
+  /** Loads the page that holds a place: the next, the previous, the first, or all. */
   private async turnTo(place: number, { first, matches, nMatches }: Page): Promise<void> {
     if (place >= first && place < first + matches.length) return;
     const last = matches.at(-1);
@@ -120,7 +122,7 @@ export class Search {
     if (place === 0) await this.load({}, () => 0);
     else if (place === first + matches.length && last) await this.load({ after_event: String(last.event) }, () => first + matches.length);
     else if (head && place === first - 1) await this.load({ before_event: String(head.event) }, (found) => first - found.matches.length);
-    else if (place === nMatches - 1) await this.load({ before_event: 'end' }, (found) => nMatches - found.matches.length);
+    else if (nMatches <= MAX_LISTED) await this.load({ limit: String(nMatches) }, () => 0);
   }
 
   dispose(): void {

@@ -15,7 +15,7 @@ import type { EventRef, FlowNeighbour } from './details_model';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
 import { Loader, type Fetch } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
-import { decodeFacts, type TraceFacts, type TraceWindow } from './model';
+import { decodeFacts, movedPs, type TraceFacts, type TraceWindow } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { arrowsOf, sceneOf, type Scene } from './scene';
 import { Search } from './search';
@@ -101,6 +101,7 @@ export class Timeline {
   async start(view: Viewport | null, then?: () => Promise<void>): Promise<void> {
     if (!this.facts.value) this.status.value = { kind: 'loading' };
     const { loader } = this;
+    const before = this.facts.value;
     try {
       const facts = decodeFacts(await loader.loadWhole(Math.min(MAX_FIRST_WIDTH_PX, Math.max(500, this.devicePx()))));
       if (this.isDisposed || loader !== this.loader) return;
@@ -109,6 +110,7 @@ export class Timeline {
         this.changeTracks(this.trackView.value);
       });
       this.camera.set(view ?? { startPs: 0, endPs: facts.durationPs });
+      if (before) this.shift(movedPs(before, facts), view !== null);
       await then?.();
       this.camera.settle();
       this.status.value = { kind: 'ready' };
@@ -128,6 +130,16 @@ export class Timeline {
     const { text, hasArguments } = this.search.query.value;
     this.search.set({ text: '', hasArguments });
     this.search.set({ text, hasArguments });
+  }
+
+  /** Moves what is looked at, selected and marked with the hosts that stay. */
+  private shift(byPs: number, isPart: boolean): void {
+    if (byPs === 0) return;
+    const { startPs, endPs } = this.camera.view;
+    if (isPart) this.camera.set({ startPs: startPs + byPs, endPs: endPs + byPs });
+    const [selected, marked] = [this.selected.value, this.marked.value];
+    if (selected) this.select({ ...selected, startPs: selected.startPs + byPs });
+    if (marked) this.mark({ ...marked, startPs: marked.startPs + byPs, endPs: marked.endPs + byPs });
   }
 
   // --- what is shown ---

@@ -17,7 +17,8 @@ const LARGEST_FIRST = { ...PLAIN_VIEW, sort: { column: 'self_ps', descending: tr
 
 export function TotalsPanel({ timeline, marked, scope }: { timeline: Timeline; marked: Marked; scope: string }): VNode {
   const layout = timeline.layout.value;
-  const shownIds = layout.nHidden > 0 ? [...layout.placeOfTrack.keys()] : null;
+  // Derived lines tell the same time again.
+  const shownIds = layout.nHidden > 0 ? [...layout.placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id) : null;
   const params = totalsParams(marked, shownIds);
   const loaded = useLoaded(`${scope}\n${JSON.stringify(params)}`, scope, async (signal) => decodeTotals(await timeline.ask(params, signal)));
   const totals = loaded.data;

@@ -312,9 +312,9 @@ describe('search', () => {
   const answer = (params: Record<string, string>): Promise<Payload> => {
     const total = 2500;
     const after = params.after_event === undefined ? null : Number(params.after_event) + 1;
-    const before = params.before_event === undefined ? null : params.before_event === 'end' ? total : Number(params.before_event);
+    const before = params.before_event === undefined ? null : Number(params.before_event);
     const first = after ?? (before === null ? 0 : Math.max(0, before - 1000));
-    const events = Array.from({ length: Math.min(1000, (before ?? total) - first) }, (_, i) => first + i);
+    const events = Array.from({ length: Math.min(Number(params.limit), (before ?? total) - first) }, (_, i) => first + i);
     const matches = table([number('event', events), number('track', events.map(() => 5)), text('name', ['x'], events.map(() => 0)), number('start_ps', events.map((event) => event * 10)), number('duration_ps', events.map(() => 5))], events.length);
     return Promise.resolve({ ...PAYLOAD, tables: { matches }, scalars: scalars({ n_matches: total, n_names: 1 }) });
   };

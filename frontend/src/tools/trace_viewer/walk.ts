@@ -3,8 +3,8 @@
  * it; where boxes are merged the server is asked, so that the walk misses no event.
  */
 
-import { decodeDetails, decodeEvents, type EventRef } from './details_model';
-import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
+import { decodeDetails, decodeEvents } from './details_model';
+import { decodeWindow, reader, requestParams, type TraceWindow, type WindowRequest } from './model';
 import { firstIn, neighbour, pickedEvent, rowOf, pickedAt, type Direction, type Picked } from './picking';
 import type { Timeline } from './timeline';
 
@@ -29,10 +29,11 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
   return found;
 }
 
-async function besideOnServer(timeline: Timeline, from: Picked, direction: Direction): Promise<EventRef | null> {
+async function besideOnServer(timeline: Timeline, from: Picked, direction: Direction): Promise<Picked | null> {
   const payload = await timeline.ask({ neighbour: direction === 'left' ? 'previous' : 'next', event: String(from.event) });
-  const table = payload.tables.neighbour ?? payload.tables.neighbours ?? Object.values(payload.tables)[0];
-  return decodeEvents(table, from.track)[0] ?? null;
+  const { neighbour: table } = payload.tables;
+  const event = decodeEvents(table, from.track)[0];
+  return event ? pickedEvent(event, reader(table).number('depth', 0, from.depth)) : null;
 }
 
 /** Exact in this window: the box itself and the one that was found beside it. */
@@ -52,10 +53,12 @@ async function beside(timeline: Timeline, from: Picked, direction: 'left' | 'rig
     return;
   }
   try {
-    const event = await besideOnServer(timeline, from, direction);
-    if (event) timeline.reveal(pickedEvent(event, from.depth));
+    const found = await besideOnServer(timeline, from, direction);
+    if (found) timeline.reveal(found);
   } catch (error) {
-    timeline.loader.refusal.value = error;
+    // Better the next box than none.
+    if (near) timeline.reveal(near);
+    else timeline.loader.refusal.value = error;
   }
 }
 

@@ -43,7 +43,7 @@ export interface Arrow {
   readonly toY: number;
 }
 
-/** Where a search hit begins and the height of its row. */
+/** Where a search hit begins and the height of its mark. They come in order of height and time. */
 export interface Hit {
   readonly timePs: number;
   readonly y: number;
@@ -87,9 +87,14 @@ export function drawGrid(context: CanvasRenderingContext2D, frame: Frame, marks:
   }
 }
 
+/** Closer than this, lines would hide what they part. */
+const STEP_GAP_PX = 14;
+
 /** Above the boxes, thin and broken: a step's boundary must be seen through full rows and hide nothing. */
 export function drawSteps(context: CanvasRenderingContext2D, frame: Frame, stepsPs: Float64Array, theme: StageTheme): void {
   const x = xOf(frame);
+  const nInView = stepsPs.reduce((n, stepPs) => n + Number(stepPs >= frame.startPs && stepPs <= frame.endPs), 0);
+  if (nInView * STEP_GAP_PX > frame.widthPx) return;
   context.save();
   context.strokeStyle = cssOf(theme.text);
   context.globalAlpha = 0.45;
@@ -143,11 +148,15 @@ export function drawStretchLabel(context: CanvasRenderingContext2D, frame: Frame
 export function drawHits(context: CanvasRenderingContext2D, frame: Frame, hits: readonly Hit[], band: Band, theme: StageTheme): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.hit);
+  let last = '';
   for (const { timePs, y, height } of hits) {
-    const at = x(timePs);
-    if (at < -2 || at > frame.widthPx) continue;
+    const at = Math.floor(x(timePs));
     const top = y - band.scrollPx;
-    if (top < band.bottomPx && top + height > band.topPx) context.fillRect(Math.floor(at), top - 1, 2, height + 2);
+    if (at < -2 || at > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
+    // Thousands may fall on one pixel.
+    const here = `${String(at)},${String(top)}`;
+    if (here !== last) context.fillRect(at, top - 1, 2, height + 2);
+    last = here;
   }
 }
 

@@ -136,6 +136,7 @@ export function Details({ picked, timeline, scope }: { picked: Picked; timeline:
   useEffect(() => {
     const better = details && placed(picked, details);
     if (better) timeline.select(better);
+    if (better && better.depth !== picked.depth) timeline.reveal(better);
     if (details) timeline.showFlowsOfSelected(details.flows);
   }, [details]);
   const name = details?.name ?? picked.name;

@@ -6,7 +6,6 @@ import type { Viewport } from '../../canvas/viewport';
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
 import { markText, parseMark } from './marked';
-import { pickedEvent } from './picking';
 import type { Timeline } from './timeline';
 import { parseTrackView, trackParams, trackViewKey } from './track_view';
 
@@ -71,8 +70,7 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
   if (timeline.selected.value?.event === event) return;
   try {
     const details = decodeDetails(await timeline.ask({ event: String(event) }));
-    timeline.revealEvent(details);
-    timeline.select(pickedEvent(details, details.depth));
+    timeline.revealEvent(details, details.depth);
     if (isAlone) timeline.zoomToSelected();
   } catch (error) {
     timeline.loader.refusal.value = error;

@@ -39,7 +39,7 @@ function hitsOf(layout: Layout, highlight: Highlight | null): Hit[] {
   return (highlight?.matches ?? []).flatMap(({ track, startPs }): Hit[] => {
     const place = layout.placeOfTrack.get(track);
     return place ? [{ timePs: startPs, y: place.y + place.height - HIT_PX - 1, height: HIT_PX }] : [];
-  });
+  }).sort((a, b) => a.y - b.y || a.timePs - b.timePs);
 }
 
 function areasOf(window: TraceWindow, layout: Layout): Area[] {

@@ -1,5 +1,5 @@
 /**
- * Search over all events of the shown hosts: the server counts and lists them, a thousand at a time; next and previous walk
+ * Search over all events of the shown hosts: the server counts and lists them, some thousand at a time; next and previous walk
  * the list and beyond it.
  */
 
@@ -8,7 +8,7 @@ import { decodeFound, type EventRef, type Found } from './details_model';
 import type { Fetch } from './loader';
 import type { Highlight } from './scene';
 
-const PAGE = 1000;
+const PAGE = 5000;
 /** From the first match back to the last: up to so many, all are listed; of more, the walk back ends at the first. */
 const MAX_LISTED = 100_000;
 const TYPING_MS = 140;

@@ -194,7 +194,11 @@ export class Timeline {
 
   resize(widthPx: number, heightPx: number): void {
     this.frame.widthPx = this.camera.widthPx = Math.max(widthPx, 1);
+    const before = this.frame.heightPx;
     this.frame.heightPx = Math.max(heightPx, 1);
+    const outline = this.selected.value && this.outlineOf(this.selected.value);
+    // The drawer that opens for the selected event must not cover it.
+    if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before) this.scrollTo(this.selected.value);
     this.frame.pixelRatio = window.devicePixelRatio || 1;
     this.drawNow();
   }
@@ -253,6 +257,10 @@ export class Timeline {
   reveal(picked: Picked): void {
     this.select(picked);
     this.camera.set(bringIntoView(this.camera.view, picked.startPs, picked.startPs + picked.durationPs, this.durationPs));
+    this.scrollTo(picked);
+  }
+
+  private scrollTo(picked: Picked): void {
     const layout = this.layout.value;
     const place = layout.placeOfTrack.get(picked.track);
     if (!place || place.isPinned) return;
@@ -263,11 +271,11 @@ export class Timeline {
   }
 
   /** An event known by its times only; its track is unfolded if need be, its row found or taken from the details later. */
-  revealEvent(event: EventRef): void {
+  revealEvent(event: EventRef, depth?: number): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
     if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
     const window = this.current;
-    this.reveal(pickedEvent(event, (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0));
+    this.reveal(pickedEvent(event, depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0));
   }
 
   /** Shows a track that is hidden, filtered away or in a folded section. */

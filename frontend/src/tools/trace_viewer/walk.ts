@@ -32,6 +32,7 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
 async function besideOnServer(timeline: Timeline, from: Picked, direction: Direction): Promise<Picked | null> {
   const payload = await timeline.ask({ neighbour: direction === 'left' ? 'previous' : 'next', event: String(from.event) });
   const { neighbour: table } = payload.tables;
+  if (!table) throw new Error('the server does not know neighbours');
   const event = decodeEvents(table, from.track)[0];
   return event ? pickedEvent(event, reader(table).number('depth', 0, from.depth)) : null;
 }
@@ -57,7 +58,8 @@ async function beside(timeline: Timeline, from: Picked, direction: 'left' | 'rig
     if (found) timeline.reveal(found);
   } catch (error) {
     // Better the next box than none.
-    if (near) timeline.reveal(near);
+    const next = near ?? (timeline.overview && neighbour(timeline.overview, from, direction));
+    if (next) timeline.reveal(next);
     else timeline.loader.refusal.value = error;
   }
 }

@@ -31,7 +31,7 @@ def gpu_parts(trace: Trace) -> StepParts:
     markers, counted = [], []
     for plane in planes(trace).gpus:
         rows = stream_events(trace, plane)
-        found = _markers(trace, plane, rows)
+        found = step_spans(trace, plane, rows)
         rows = rows[launched[rows] & (groups(trace).group[rows] >= 0)]
         rows = rows[np.isin(groups(trace).group[rows], found[0])]
         if len(rows):
@@ -44,12 +44,14 @@ def gpu_parts(trace: Trace) -> StepParts:
     return StepParts(marker[0], marker[1], marker[2], group, start, start + trace.events["duration_ps"][rows], gpu_classes(trace, rows))
 
 
-def _markers(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
+def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
     """(group, start, end) of a GPU's step markers: the file's derived `Steps` line, else runs of events of one group in time order."""
     line = step_line_of_gpu(trace, plane)
     if line >= 0:
         rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
     group = groups(trace).group[rows]
+    if not (group >= 0).any():
+        return np.empty((3, 0), np.int64)
     start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     order = np.lexsort((duration, start))
     group, start, end = group[order].astype(np.int64), start[order], (start + duration)[order]

@@ -17,7 +17,11 @@ from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, ev
 from tb_tpuprof.native import match
 from tb_tpuprof.trace.trace import Trace
 
-_TPU_LAUNCH = 12  # context type of a program's launch on a TPU
+# What context types (`_pt`, `_ct`) are called, by number.
+CONTEXTS = (
+    "context", "context", "TF executor", "TFRT executor", "batch scheduler", "PjRt", "adaptive batch", "TFRT TPU runtime", "TPU embedding",
+    "GPU launch", "batcher", "TPU stream", "TPU launch", "Pathways executor", "PjRt call", "thread pool", "JAX serving", "SparseCore offload",
+)  # fmt: skip
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
 _MOST_TYPES = 63  # context types are small numbers
 _CROWD = 64  # with this many on both sides an id says nothing any more
@@ -27,21 +31,27 @@ EXECUTOR = "ExecutorState::Process"
 
 @dataclass(frozen=True)
 class Ties:
-    """Producers and consumers (rows of `events`), each with the hub (0 … n_hubs - 1) that ties them."""
+    """Producers and consumers (rows of `events`), each with the hub (0 … n_hubs - 1) that ties them.
+
+    `kinds`: (first hub, what kind of tie it and the following ones are), ascending.
+    """
 
     producer: npt.NDArray[np.int64]
     producer_hub: npt.NDArray[np.int64]
     consumer: npt.NDArray[np.int64]
     consumer_hub: npt.NDArray[np.int64]
     n_hubs: int
+    kinds: tuple[tuple[int, str], ...] = ()
 
 
 def ties(trace: Trace) -> Ties:
     """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel, TPU launch → module."""
-    parts = [part for part in _all(trace) if len(part[0]) and len(part[2])]
+    parts = [(kind, part) for kind, part in _all(trace) if len(part[0]) and len(part[2])]
+    kinds: list[tuple[int, str]] = []
     columns: list[list[npt.NDArray[np.int64]]] = [[], [], [], []]
     n_hubs = 0
-    for producer, made, consumer, used in parts:
+    for kind, (producer, made, consumer, used) in parts:
+        kinds.append((n_hubs, kind))
         from_at, from_hub, to_at, to_hub, n_here = _matched(made, used)
         columns[0].append(producer[from_at].astype(np.int64))
         columns[1].append(from_hub + n_hubs)
@@ -49,17 +59,17 @@ def ties(trace: Trace) -> Ties:
         columns[3].append(to_hub + n_hubs)
         n_hubs += n_here
     joined = [np.concatenate(column) if column else np.empty(0, np.int64) for column in columns]
-    return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs)
+    return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs, tuple(kinds))
 
 
 Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Keys]
 
 
-def _all(trace: Trace) -> Iterator[Part]:
+def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
     yield from _contexts(trace)
-    yield _executor_to_iterators(trace)
-    yield _launch_to_kernel(trace)
-    yield from _tpu_launches(trace)
+    yield "iterator", _executor_to_iterators(trace)
+    yield "kernel launch", _launch_to_kernel(trace)
+    yield from (("TPU launch", part) for part in _tpu_launches(trace))
 
 
 def _matched(made: Keys, used: Keys) -> tuple[Keys, Keys, Keys, Keys, int]:
@@ -72,7 +82,7 @@ def _matched(made: Keys, used: Keys) -> tuple[Keys, Keys, Keys, Keys, int]:
     return found
 
 
-def _contexts(trace: Trace) -> Iterator[Part]:
+def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     """Producers and consumers by context type (`_pt`, `_ct`) and id (`_p`, `_c`); one part per type."""
     (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
     if not len(made) or not len(used):
@@ -80,10 +90,10 @@ def _contexts(trace: Trace) -> Iterator[Part]:
     for kind in np.flatnonzero(np.bincount(made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)])).tolist():
         of_made, of_used = made_type == kind, used_type == kind
         if of_made.any() and of_used.any():
-            yield (
-                *_with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made]))),
-                *_with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used]))),
-            )
+            name = CONTEXTS[kind] if kind < len(CONTEXTS) else f"context {kind}"
+            by_producer = _with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made])))
+            by_consumer = _with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used])))
+            yield name, (*by_producer, *by_consumer)
 
 
 def _typed(trace: Trace, type_key: str, id_key: str) -> tuple[Rows, Keys, Keys]:

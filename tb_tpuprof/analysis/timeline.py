@@ -1,39 +1,81 @@
-"""Trace → rows for drawing: each line's events by depth, so that a window of any row is one run of an index."""
+"""Trace → what a timeline draws: the file's events and the derived ones as rows, with their names."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import Rows, lanes, rows_by_depth
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.timeline_derived import Derived, derived
+from tb_tpuprof.analysis.timeline_layers import Layer, layer
+from tb_tpuprof.analysis.timeline_names import Names, first_more, names_of
 from tb_tpuprof.trace.trace import Trace
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Drawing rows of a trace. Row r is (row_line[r], row_depth[r]); line i has rows first_row[i] … first_row[i] + n_depths[i].
-
-    `depth` is that of each event; `rows` answers windows.
+    """Two layers over one numbering: lines 0 … n_lines - 1 and events 0 … n_events - 1 of the file, then counters (lines only),
+    then the derived ones. `derived_name` is the name of each derived event.
     """
 
-    depth: npt.NDArray[np.uint16]
-    n_depths: npt.NDArray[np.int32]
-    first_row: npt.NDArray[np.int64]
-    row_line: npt.NDArray[np.int32]
-    row_depth: npt.NDArray[np.int32]
-    row_offsets: npt.NDArray[np.int64]
-    rows: Rows
+    file: Layer
+    derived: Layer
+    made: Derived
+    names: Names
+    derived_name: npt.NDArray[np.int32]
+
+    @property
+    def layers(self) -> tuple[Layer, Layer]:
+        """The file's and the derived one."""
+        return self.file, self.derived
+
+    @property
+    def n_events(self) -> int:
+        """Events that can be drawn."""
+        return self.derived.first_event + self.derived.n_events
+
+    def layer_of(self, event: int) -> Layer:
+        """The layer that an event is in."""
+        return self.derived if event >= self.derived.first_event else self.file
+
+    def line_of(self, event: int) -> int:
+        """The line of an event."""
+        found = self.layer_of(event)
+        return found.first_line + int(found.line_of(np.array([event - found.first_event]))[0])
+
+    def row_of(self, event: int) -> tuple[Layer, int, int]:
+        """An event's layer, its row there, and its place in the row's order."""
+        found = self.layer_of(event)
+        local = event - found.first_event
+        line = int(found.line_of(np.array([local]))[0])
+        row = int(found.first_row[line]) + int(found.depth[local])
+        first, last = int(found.row_offsets[row]), int(found.row_offsets[row + 1])
+        return found, row, first + int(np.searchsorted(found.order[first:last], local))
+
+    def file_event(self, event: int) -> int:
+        """The event of the file that an event is, or begins with."""
+        return int(self.made.source[event - self.derived.first_event]) if event >= self.derived.first_event else event
 
 
+@once
 def timeline(trace: Trace) -> Timeline:
-    """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 6 bytes an event."""
+    """Rows, depths and names of a trace; about 20 ns an event."""
     events = trace.events
-    depth, n_depths = lanes(events["start_ps"], events["duration_ps"], trace.line_offsets)
-    order, offsets = rows_by_depth(depth, trace.line_offsets, n_depths)
-    first_row = np.cumsum(n_depths, dtype=np.int64) - n_depths
-    row_line = np.repeat(np.arange(len(n_depths), dtype=np.int32), n_depths)
-    row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
-    rows = Rows(events["start_ps"], events["duration_ps"], order, offsets)
-    return Timeline(depth, n_depths, first_row, row_line, row_depth, offsets, rows)
+    with ThreadPoolExecutor(1) as pool:  # the index is made by native loops that do not hold the interpreter's lock
+        filing = pool.submit(layer, events["start_ps"], events["duration_ps"], trace.line_offsets)
+        made = derived(trace)
+        names = names_of(trace, made.texts)
+        file = filing.result()
+    first_line = len(trace.lines)
+    own = layer(made.start_ps, made.duration_ps, made.line_offsets, first_line, trace.n_events)
+    return Timeline(file, own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))
+
+
+def event_names(trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Names of events, which are counted within the layer."""
+    if layer is drawn.derived:
+        return drawn.derived_name[events]
+    return drawn.names.of_events(events, trace.events["metadata"][events])

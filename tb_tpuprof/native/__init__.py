@@ -13,6 +13,7 @@ try:
     from tb_tpuprof.native.interning import intern
     from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
     from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.wire import fields, ints, parts, spans
 
@@ -20,12 +21,13 @@ try:
 except ImportError:
     from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, rows_by_depth
     from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_wire import fields, intern, ints, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "Rows", "classes_of", "enclose", "fields", "flood", "intern", "ints", "lanes", "match", "nest", "outermost", "parts",
-    "rows_by_depth", "rows_of", "spans",
+    "IS_COMPILED", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "lanes", "match", "matches",
+    "nest", "outermost", "parts", "range_totals", "rows_by_depth", "rows_of", "spans", "tally",
 ]  # fmt: skip

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-BOX = np.dtype([("start", "<i8"), ("duration", "<i8"), ("row", "<i4"), ("event", "<i4"), ("n_merged", "<i4"), ("unused", "<i4")])
+_LONGS = [(name, "<i8") for name in ("start", "duration", "longest")]
+BOX = np.dtype(_LONGS + [(name, "<i4") for name in ("row", "event", "n_merged", "unused")])
 
 
 class Rows:
@@ -23,7 +24,7 @@ class Rows:
         """Boxes of the rows in the window, by row and start.
 
         An event of at least a pixel is a box of its own. Shorter ones that begin within the same two pixels, with no longer
-        one between them, are one box: from the first's start to the last's end, with their number and the longest's id.
+        one between them, are one box: from the first's start to the last's end, with their number and the longest's id and duration.
 
             events   ▏▏▏ ▏   ██████  ▏▏      pixels  | | | | | | |
             boxes    ███ ▏   ██████  ██      n_merged 3 1 1 2
@@ -33,6 +34,35 @@ class Rows:
             if 0 <= row < len(self.offsets) - 1:
                 found += self._row_boxes(row, window_start, window_end, max(pixel_ps, 1))
         return np.array(found, BOX) if found else np.empty(0, BOX)
+
+    def first_ending_after(self, rows: npt.NDArray[np.int32], time: int) -> npt.NDArray[np.int64]:
+        """Place in `order` of each row's first event that ends after the time, the row's end if none does.
+
+        An event without length counts as 1 ps; 0 for a row out of range.
+        """
+        places = np.zeros(len(rows), np.int64)
+        for i, row in enumerate(rows.tolist()):
+            if 0 <= row < len(self.offsets) - 1:
+                first, last = self.offsets[row], self.offsets[row + 1]
+                events = self.order[first:last]
+                places[i] = first + np.count_nonzero(self.start[events] + np.maximum(self.duration[events], 1) <= time)
+        return places
+
+    def busy(self, rows: npt.NDArray[np.int32], begin: int, pixel_ps: int, n_pixels: int) -> npt.NDArray[np.int64]:
+        """Picoseconds that events cover in each of the pixels from `begin` on, summed over the rows.
+
+        pixels   |   |   |   |   |     of 4 ps
+        events     ██████   ██████
+        busy       2   4   1   4   1
+        """
+        covered = np.zeros(n_pixels, np.int64)
+        edges = begin + pixel_ps * np.arange(n_pixels + 1, dtype=np.int64)
+        for row in rows.tolist():
+            if 0 <= row < len(self.offsets) - 1:
+                events = self.order[self.offsets[row] : self.offsets[row + 1]]
+                for start, duration in zip(self.start[events].tolist(), self.duration[events].tolist(), strict=True):
+                    covered += np.maximum(np.minimum(start + duration, edges[1:]) - np.maximum(start, edges[:-1]), 0)
+        return covered
 
     def _row_boxes(self, row: int, begin: int, end: int, pixel_ps: int) -> list[tuple[int, ...]]:
         events = self.order[self.offsets[row] : self.offsets[row + 1]]
@@ -51,4 +81,4 @@ class Rows:
                 continue
             merged.append([start, duration, row, event, 1, duration])
             last_bucket = bucket if bucket >= 0 else -1
-        return [(*group[:5], 0) for group in merged]
+        return [(group[0], group[1], group[5], *group[2:5], 0) for group in merged]

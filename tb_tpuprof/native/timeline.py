@@ -7,7 +7,9 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
-Box = cython.struct(start=int64_t, duration=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
+Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
+FAN = cython.declare(int64_t, 16)
+MAX_LEVELS = cython.declare(cython.int, 8)
 
 
 @cython.final
@@ -43,7 +45,8 @@ class _Boxes:
         return True
 
     def array(self):
-        dtype = np.dtype([("start", "<i8"), ("duration", "<i8"), ("row", "<i4"), ("event", "<i4"), ("n_merged", "<i4"), ("unused", "<i4")])
+        longs = [(name, "<i8") for name in ("start", "duration", "longest")]
+        dtype = np.dtype(longs + [(name, "<i4") for name in ("row", "event", "n_merged", "unused")])
         out = np.empty(self.n, dtype)
         if self.n:
             view: uint8_t[::1] = out.view(np.uint8)
@@ -54,18 +57,75 @@ class _Boxes:
 @cython.final
 @cython.cclass
 class Rows:
-    """Events by row: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without overlap."""
+    """Events by row: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without overlap.
+
+    Runs of 16, 256, 4096 … places of `order` keep their longest event, so that what merges into one box is looked at once:
+
+        level 1   |     0      |     1      |  …         16 places each
+        level 0   e e e e e e e e e e e e e e e e …       order
+    """
 
     start: cython.const[int64_t][::1]
     duration: cython.const[int64_t][::1]
     order: cython.const[int32_t][::1]
     offsets: cython.const[int64_t][::1]
+    longest: int64_t[::1]
+    longest_event: int32_t[::1]
+    first_block: int64_t[::1]
+    n_levels: cython.int
 
     def __init__(self, start, duration, order, offsets):
         self.start = start
         self.duration = duration
         self.order = order
         self.offsets = offsets
+        sizes = []
+        n = len(order) // FAN
+        while n > 0 and len(sizes) < MAX_LEVELS:
+            sizes.append(n)
+            n //= FAN
+        self.n_levels = len(sizes)
+        self.first_block = np.cumsum([0, *sizes], dtype=np.int64)
+        self.longest = np.empty(sum(sizes), np.int64)
+        self.longest_event = np.empty(sum(sizes), np.int32)
+        with cython.nogil:
+            self.fill()
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fill(self) -> cython.void:
+        """The longest event of each block, the first of equals."""
+        level: cython.int
+        block: int64_t
+        i: int64_t
+        at: int64_t
+        e: int32_t
+        best: int64_t
+        best_event: int32_t
+        if self.n_levels == 0:
+            return
+        for block in range(self.first_block[1]):
+            best = -1
+            best_event = 0
+            for i in range(block * FAN, block * FAN + FAN):
+                e = self.order[i]
+                if self.duration[e] > best:
+                    best = self.duration[e]
+                    best_event = e
+            self.longest[block] = best
+            self.longest_event[block] = best_event
+        for level in range(1, self.n_levels):
+            for block in range(self.first_block[level + 1] - self.first_block[level]):
+                best = -1
+                best_event = 0
+                for i in range(block * FAN, block * FAN + FAN):
+                    at = self.first_block[level - 1] + i
+                    if self.longest[at] > best:
+                        best = self.longest[at]
+                        best_event = self.longest_event[at]
+                self.longest[self.first_block[level] + block] = best
+                self.longest_event[self.first_block[level] + block] = best_event
 
     def boxes(self, rows: cython.const[int32_t][::1], window_start: int64_t, window_end: int64_t, pixel_ps: int64_t):
         """Boxes of the rows in the window; see `plain_timeline.Rows.boxes`."""
@@ -82,6 +142,50 @@ class Rows:
         if not good:
             raise MemoryError
         return boxes.array()
+
+    def first_ending_after(self, rows: cython.const[int32_t][::1], time: int64_t):
+        """Place in `order` of each row's first event that ends after the time; see `plain_timeline.Rows.first_ending_after`."""
+        places = np.empty(rows.shape[0], np.int64)
+        out: int64_t[::1] = places
+        r: int64_t
+        for r in range(rows.shape[0]):
+            out[r] = self.first_after(rows[r], time) if 0 <= rows[r] < self.offsets.shape[0] - 1 else 0
+        return places
+
+    def busy(self, rows: cython.const[int32_t][::1], begin: int64_t, pixel_ps: int64_t, n_pixels: int64_t):
+        """Picoseconds covered in each pixel, summed over the rows; see `plain_timeline.Rows.busy`."""
+        covered = np.zeros(n_pixels, np.int64)
+        out: int64_t[::1] = covered
+        r: int64_t
+        i: int64_t
+        e: int32_t
+        low: int64_t
+        high: int64_t
+        pixel: int64_t
+        last: int64_t
+        end: int64_t = begin + pixel_ps * n_pixels
+        with cython.nogil:
+            for r in range(rows.shape[0]):
+                if not 0 <= rows[r] < self.offsets.shape[0] - 1:
+                    continue
+                for i in range(self.first_after(rows[r], begin), self.offsets[rows[r] + 1]):
+                    e = self.order[i]
+                    if self.start[e] >= end:
+                        break
+                    low = max(self.start[e], begin) - begin
+                    high = min(self.start[e] + self.duration[e], end) - begin
+                    if high <= low:
+                        continue
+                    pixel = low // pixel_ps
+                    last = (high - 1) // pixel_ps
+                    if pixel == last:
+                        out[pixel] += high - low
+                        continue
+                    out[pixel] += (pixel + 1) * pixel_ps - low
+                    out[last] += high - last * pixel_ps
+                    for pixel in range(pixel + 1, last):
+                        out[pixel] += pixel_ps
+        return covered
 
     @cython.cfunc
     @cython.nogil
@@ -104,39 +208,70 @@ class Rows:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
+    def block_level(self, place: int64_t, last: int64_t, limit: int64_t, pixel_ps: int64_t) -> cython.int:
+        """The largest block that begins at the place, lies before `last`, and holds only short events that start before the limit; 0 none."""
+        level: cython.int = 0
+        size: int64_t = FAN
+        while level < self.n_levels and place % size == 0 and place + size <= last:
+            if self.longest[self.first_block[level] + place // size] >= pixel_ps:
+                break
+            if self.start[self.order[place + size - 1]] >= limit:
+                break
+            level += 1
+            size *= FAN
+        return level
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
     def row_boxes(self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t) -> cython.bint:
         """Append the boxes of one row; False where memory is out."""
         bucket: int64_t = -1
         this_bucket: int64_t
-        longest: int64_t = 0
+        longest: int64_t
         box: Box
         box.n_merged = 0
         box.unused = 0
         box.row = row
-        i: int64_t
+        box.longest = 0
+        i: int64_t = self.first_after(row, begin)
+        last: int64_t = self.offsets[row + 1]
+        size: int64_t
+        block: int64_t
+        level: cython.int
         e: int32_t
-        for i in range(self.first_after(row, begin), self.offsets[row + 1]):
+        tail: int32_t
+        while i < last:
             e = self.order[i]
             if self.start[e] >= end:
                 break
             this_bucket = -2
+            size = 1
+            tail = e
+            longest = self.duration[e]
             if self.duration[e] < pixel_ps:
                 this_bucket = max(self.start[e] - begin, 0) // (2 * pixel_ps)
-            if box.n_merged > 0 and this_bucket == bucket:
-                box.n_merged += 1
-                box.duration = self.start[e] + self.duration[e] - box.start
-                if self.duration[e] > longest:
-                    longest = self.duration[e]
-                    box.event = e
-                continue
-            if box.n_merged > 0 and not boxes.append(box):
-                return False
-            box.start = self.start[e]
-            box.duration = self.duration[e]
-            box.event = e
-            box.n_merged = 1
-            longest = self.duration[e]
-            bucket = this_bucket if this_bucket >= 0 else -1
+                level = self.block_level(i, last, min(begin + (this_bucket + 1) * 2 * pixel_ps, end), pixel_ps)
+                if level > 0:
+                    for _ in range(level):
+                        size *= FAN
+                    block = self.first_block[level - 1] + i // size
+                    longest = self.longest[block]
+                    e = self.longest_event[block]
+                    tail = self.order[i + size - 1]
+            if box.n_merged == 0 or this_bucket != bucket:
+                if box.n_merged > 0 and not boxes.append(box):
+                    return False
+                box.start = self.start[self.order[i]]
+                box.n_merged = 0
+                box.longest = -1
+                bucket = this_bucket if this_bucket >= 0 else -1
+            box.n_merged += cython.cast(int32_t, size)
+            box.duration = self.start[tail] + self.duration[tail] - box.start
+            if longest > box.longest:
+                box.longest = longest
+                box.event = e
+            i += size
         if box.n_merged > 0:
             return boxes.append(box)
         return True

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_timeline, plain_wire
+from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_tallies, plain_timeline, plain_wire
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 
@@ -74,8 +74,24 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     assert same(selection.rows_of(metadata, of_row), plain_selection.rows_of(metadata, of_row))
 
 
-@settings(deadline=None, max_examples=200)
-@given(lines(), st.integers(-5, 80), st.integers(1, 80), st.integers(1, 20))
+@st.composite
+def dense_lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Like `lines`, with hundreds of mostly short events: whole blocks of them merge."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    counts = [int(rng.integers(0, 900)) for _ in range(draw(st.integers(1, 3)))]
+    longest = draw(st.sampled_from([1, 3, 40]))
+    parts = []
+    for n in counts:
+        starts = np.sort(rng.integers(0, draw(st.sampled_from([60, 2_000])), n))
+        durations = np.where(rng.random(n) < 0.05, rng.integers(0, 3 * longest + 1, n), rng.integers(0, longest, n))
+        order = np.lexsort((-durations, starts))
+        parts.append((starts[order], durations[order]))
+    start, duration = (np.concatenate([part[i] for part in parts]).astype(np.int64) for i in (0, 1))
+    return start, duration, np.cumsum([0, *counts]).astype(np.int64)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.one_of(lines(), dense_lines()), st.integers(-5, 2_000), st.integers(1, 2_000), st.integers(1, 200))
 def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int) -> None:
     from tb_tpuprof.native import timeline
 
@@ -83,12 +99,43 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
     depth, n_depths = plain_intervals.lanes(start, duration, offsets)
     index = plain_intervals.rows_by_depth(depth, offsets, n_depths)
     rows = np.arange(len(index[1]) - 1, dtype=np.int32)
-    found = timeline.Rows(start, duration, *index).boxes(rows, begin, begin + length, pixel)
-    assert same(found, plain_timeline.Rows(start, duration, *index).boxes(rows, begin, begin + length, pixel))
+    compiled, plain = timeline.Rows(start, duration, *index), plain_timeline.Rows(start, duration, *index)
+    found = compiled.boxes(rows, begin, begin + length, pixel)
+    assert same(found, plain.boxes(rows, begin, begin + length, pixel))
+    assert same(compiled.first_ending_after(rows, begin), plain.first_ending_after(rows, begin))
+    n_pixels = min(length // pixel, 200)
+    assert same(compiled.busy(rows, begin, pixel, n_pixels), plain.busy(rows, begin, pixel, n_pixels))
     seen = (start < begin + length) & (start + np.maximum(duration, 1) > begin)
     assert found["n_merged"].sum() == seen.sum()
     exact = found[found["n_merged"] == 1]
     assert same(exact["duration"], duration[exact["event"]])
+    assert same(found["longest"], duration[found["event"]])
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import tallies
+
+    start, duration, offsets = events
+    n = len(start)
+    metadata = np.array(data.draw(st.lists(st.integers(-1, 6), min_size=n, max_size=n)), np.int32)
+    wanted = np.array(data.draw(st.lists(st.integers(0, 1), max_size=5)), np.uint8)
+    extra = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)) if data.draw(st.booleans()) else [], np.uint8)
+    assert same(tallies.tally(metadata, duration, 5), plain_tallies.tally(metadata, duration, 5))
+    edges = np.array(sorted(data.draw(st.lists(st.integers(0, 32), max_size=6))), np.int64)
+    assert same(tallies.histogram(metadata, duration, wanted, edges), plain_tallies.histogram(metadata, duration, wanted, edges))
+    bounds = np.stack((offsets[:-1], offsets[1:]), axis=1)
+    for backward in (False, True):
+        arguments = metadata, wanted, extra, bounds, data.draw(st.integers(1, 5)), backward
+        assert same(tallies.matches(*arguments), plain_tallies.matches(*arguments))
+    depth, _ = plain_intervals.lanes(start, duration, offsets)
+    begin, length = data.draw(st.integers(-5, 80)), data.draw(st.integers(1, 80))
+    low, high = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 4))
+    columns = start, duration, metadata, depth
+    found = tallies.range_totals(columns, bounds, begin, begin + length, low, high, 5)
+    assert same(found, plain_tallies.range_totals(columns, bounds, begin, begin + length, low, high, 5))
+    assert (found[2] <= found[1]).all()
 
 
 @settings(deadline=None, max_examples=300)

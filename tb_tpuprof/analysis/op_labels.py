@@ -1,0 +1,192 @@
+"""Kernels and operations → the program, HLO operation, framework operation and source line that each belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+Texts = Callable[[int], str]
+
+# Programs are asked for the framework's names of their operations as long as their HLO is small enough to read on the way.
+MAX_HLO_BYTES = 32 * 2**20
+_HLO_PARTS = re.compile(r"/|::")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Numbers of texts by event, -1 unknown; `texts` tells them."""
+
+    module: Int64s
+    hlo_op: Int64s
+    framework_op: Int64s
+    source: Int64s
+    texts: Texts
+
+    def taken(self, chosen: Rows) -> Labels:
+        """The labels of some of the events."""
+        return Labels(self.module[chosen], self.hlo_op[chosen], self.framework_op[chosen], self.source[chosen], self.texts)
+
+    def has_any(self, chosen: npt.NDArray[np.bool_]) -> bool:
+        """Whether any of the events has a label."""
+        return bool(((self.module >= 0) | (self.hlo_op >= 0) | (self.framework_op >= 0))[chosen].any())
+
+
+class _Numbers:
+    """Numbers for texts: strings of the trace have their ids, further texts numbers beyond."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.strings = trace.strings
+        self.n = len(trace.strings)
+        self.more: dict[str, int] = {}
+
+    def of(self, text: str) -> int:
+        """The number of a text, -1 for none."""
+        return self.n + self.more.setdefault(text, len(self.more)) if text else -1
+
+    def texts(self) -> Texts:
+        """Looks texts up; the list is made once."""
+        more = list(self.more)
+        return lambda number: self.strings.get(number) if number < self.n else more[number - self.n]
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program that events name, and its HLO if the trace has it."""
+
+    name: str
+    module: HloModule | None
+
+    def row(self, hlo_op: str) -> int:
+        """The instruction that an event's `hlo_op` names, -1 if there is none such."""
+        return -1 if self.module is None else self.module.by_name.get(hlo_parts(hlo_op)[-1].removeprefix("%") if hlo_op else "", -1)
+
+
+def _program(trace: Trace, program_id: int, event: int) -> _Program:
+    """A program by its id. Where the trace has no HLO of the id, an event of it tells its name (stat `hlo_module`), and HLO of a
+    program of that name describes it: XLA:CPU counts the ids in its events and those of its HLO apart.
+    """
+    if program_id < 0:
+        return _Program("", None)
+    found = trace.programs.get(program_id)
+    name = found.name if found else str(dict(trace.source.event_stats(trace, event)).get("hlo_module", ""))
+    found = found or (trace.programs.find(name) if name else None)
+    if found is None or found.size_bytes > MAX_HLO_BYTES:
+        return _Program(name, None)
+    try:
+        return _Program(name, trace.programs.module(found))
+    except ProfilerError:  # told where the program itself is shown
+        return _Program(name, None)
+
+
+def of_rows(trace: Trace, rows: Rows) -> Labels:
+    """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` and `tf_op`.
+
+    An event without `tf_op` is named as the HLO of its program names its instruction; that tells the source line too.
+    """
+    numbers = _Numbers(trace)
+    program = _at(rows, *first_ints(trace, "program_id"))
+    hlo_op, framework_op = (_text_ids(trace, key, rows) for key in ("hlo_op", "tf_op"))
+    distinct, inverse = distinct_codes(program)
+    programs = [_program(trace, number, int(rows[np.argmax(program == number)])) for number in distinct.tolist()]
+    module = np.array([numbers.of(known.name) for known in programs], np.int64)[inverse] if len(rows) else program
+    source = np.full(len(rows), -1, np.int64)
+    known = np.flatnonzero((hlo_op >= 0) & (program >= 0))
+    if len(known) and any(found.module is not None for found in programs):
+        op_names, source[known] = _from_hlo(trace, inverse[known], hlo_op[known], programs, numbers)
+        framework_op[known] = np.where(framework_op[known] >= 0, framework_op[known], op_names)
+    return Labels(module, hlo_op, framework_op, source, numbers.texts())
+
+
+def of_metadata(trace: Trace, rows: Rows) -> Labels:
+    """Labels of a TPU's operations, from the stats of their metadata."""
+    metadata = trace.events["metadata"][rows]
+    n = len(trace.metadata)
+    framework_op, source = (trace.metadata_stats.dense_texts(key, n)[metadata].astype(np.int64) for key in ("tf_op", "source"))
+    none = np.full(len(rows), -1, np.int64)
+    return Labels(none, none, framework_op, source, _Numbers(trace).texts())
+
+
+def _from_hlo(trace: Trace, program: Int64s, hlo_op: Int64s, programs: list[_Program], numbers: _Numbers) -> tuple[Int64s, Int64s]:
+    """Framework operation and source line of each event, by its (place in `programs`, string of the instruction)."""
+    span = len(trace.strings) + 1
+    pairs, back = distinct_codes(program * span + hlo_op)
+    op_names, sources = [], []
+    for pair in pairs.tolist():
+        described = programs[pair // span]
+        row = described.row(trace.strings.get(pair % span))
+        if row < 0 or described.module is None:
+            op_names.append(-1)
+            sources.append(-1)
+            continue
+        module = described.module
+        file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
+        op_names.append(numbers.of(module.text("op_name", row)))
+        sources.append(numbers.of(f"{file}:{line}" if file and line else file))
+    return np.array(op_names, np.int64)[back], np.array(sources, np.int64)[back]
+
+
+def levels(codes: Int64s, texts: Texts, parts: Callable[[str], list[str]], limit: int) -> tuple[Int64s, Texts]:
+    """Texts cut into parts, as one key per level: int64[levels, events], -1 where a text has no such level; and what keys are called.
+
+    Two events have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on both.
+    """
+    distinct, inverse = distinct_codes(codes)
+    known: dict[tuple[str, ...], int] = {}
+    cut = [parts(texts(code))[:limit] if code >= 0 else [] for code in distinct.tolist()]
+    depth = max(map(len, cut), default=0)
+    table = np.full((depth, len(distinct)), -1, np.int64)
+    for i, pieces in enumerate(cut):
+        for level in range(len(pieces)):
+            table[level, i] = known.setdefault(tuple(pieces[: level + 1]), len(known))
+    names = [prefix[-1] for prefix in known]
+    return table[:, inverse], lambda key: names[key]
+
+
+def distinct_codes(values: Int64s) -> tuple[Int64s, npt.NDArray[np.intp]]:
+    """(distinct values ascending, the place of each value among them); for numbers close together without sorting them."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
+    if high - low >= 4 * len(values) + 1024:
+        distinct, place = np.unique(values, return_inverse=True)
+        return distinct, place.reshape(-1)
+    shifted = values - low
+    mark = np.zeros(high - low + 1, np.bool_)
+    mark[shifted] = True
+    return np.flatnonzero(mark) + low, (np.cumsum(mark) - 1)[shifted]
+
+
+def scope_parts(name: str) -> list[str]:
+    """The scopes around a framework operation: `a/b/MatMul:MatMul` lies in `a` and `b`."""
+    return [part for part in name.partition(":")[0].split("/")[:-1] if part]
+
+
+def hlo_parts(name: str) -> list[str]:
+    """An HLO operation within others: `call.1/fusion.2` and `call.1::fusion.2` are `fusion.2` in `call.1`."""
+    return [part for part in _HLO_PARTS.split(name) if part]
+
+
+def _at(rows: Rows, owner: npt.NDArray[np.int32], value: Int64s) -> Int64s:
+    """The value of each row, -1 where it has none; at once where the rows are the owners."""
+    return value.copy() if len(rows) == len(owner) and np.array_equal(rows, owner) else values_at(rows, owner, value, -1)
+
+
+def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
+    """String id of a text stat of each row, -1 where it is missing or empty."""
+    sparse = trace.event_stats.texts(key)
+    owner, value = sparse.owner, sparse.value.astype(np.int64)
+    if (owner[1:] <= owner[:-1]).any():
+        owner, first = np.unique(owner, return_index=True)
+        value = value[first]
+    ids = _at(rows, owner, value)
+    ids[ids == trace.strings.find("")] = -1
+    return ids

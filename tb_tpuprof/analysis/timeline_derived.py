@@ -1,0 +1,237 @@
+"""Kernels and operations → lines that the file lacks: the steps, programs, scopes and operations that they belong to.
+
+    GPU stream    ▪k1▪ ▪k2▪ ▪k3▪    ▪k1▪ ▪k2▪
+    XLA Modules   ├──── jit_f ────┤ ├─ jit_f ─┤       successive kernels of the same are one box,
+    XLA Ops       ├dot.1─┤ ├ add ─┤ ├─ dot.1 ─┤       within a step, or where no long gap lies between
+
+GPU planes get them from the stats of their kernels, TPU cores from the metadata of their operations, host planes from the
+events of XLA:CPU. A plane whose file brings such lines along is left as it is. Shapes and names follow OpenXLA's profiler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis import op_labels
+from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.planes import OP_LINE, line_events, lines_named, planes
+from tb_tpuprof.analysis.gpu_steps import step_spans, stream_events
+from tb_tpuprof.analysis.stat_rows import marked
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+SCOPE_LINE, FRAMEWORK_LINE, SOURCE_LINE = "Framework Name Scope", "Framework Ops", "Source code"
+_MAX_LEVELS = 32
+_SMALL_GAP_PS = 10_000_000
+
+
+@dataclass(frozen=True)
+class DerivedLine:
+    """A line that was derived: the plane it stands in, its name, and its kind as the viewer knows it."""
+
+    plane: int
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Derived lines and their events, sorted as those of a trace are. `name` is a code into `texts`.
+
+    `source` is the event of the file that each began with: it has the arguments.
+    """
+
+    lines: tuple[DerivedLine, ...]
+    line_offsets: Int64s
+    start_ps: Int64s
+    duration_ps: Int64s
+    name: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int64]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Boxes of one line; `level` orders those of equal span."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    name: Int64s
+    source: Int64s
+    level: Int64s
+
+
+class _Builder:
+    """Lines as they are made, with their texts numbered."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self.lines: list[tuple[DerivedLine, _Spans]] = []
+
+    def codes(self, texts: list[str]) -> Int64s:
+        """Numbers of texts."""
+        return np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], np.int64)
+
+    def add(self, line: DerivedLine, spans: list[_Spans]) -> None:
+        """A line, unless it would be empty."""
+        if not any(len(part.start_ps) for part in spans):
+            return
+        columns = [np.concatenate([getattr(part, field) for part in spans]) for field in _Spans.__dataclass_fields__]
+        order = np.lexsort((columns[4], -columns[1], columns[0]))
+        self.lines.append((line, _Spans(*(column[order] for column in columns))))
+
+    def result(self) -> Derived:
+        """All lines put together."""
+        parts = [spans for _, spans in self.lines]
+        start, end, name, source = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, field) for part in parts)])
+            for field in ("start_ps", "end_ps", "name", "source")
+        )
+        offsets = np.cumsum([0, *(len(part.start_ps) for part in parts)]).astype(np.int64)
+        return Derived(tuple(line for line, _ in self.lines), offsets, start, end - start, name.astype(np.int32), source, tuple(self.texts))
+
+
+@once
+def derived(trace: Trace) -> Derived:
+    """Derive the lines of all planes."""
+    builder = _Builder()
+    has_derived = {int(plane) for plane in trace.lines["plane"][planes(trace).is_derived_line]}
+    for plane in planes(trace).gpus:
+        if plane not in has_derived:
+            _gpu_lines(trace, plane, builder)
+    for plane in planes(trace).tensor_cores:
+        if plane not in has_derived and not lines_named(trace, plane, (SCOPE_LINE, FRAMEWORK_LINE)):
+            _tpu_lines(trace, plane, builder)
+    for plane in planes(trace).hosts:
+        if plane not in has_derived:
+            _host_lines(trace, plane, builder)
+    return builder.result()
+
+
+def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
+    rows = stream_events(trace, plane)
+    if not len(rows):
+        return
+    found = step_spans(trace, plane, rows)
+    names = groups(trace).names
+    if found.shape[1]:
+        number, start, end = found
+        first = rows[np.clip(np.searchsorted(np.sort(trace.events["start_ps"][rows]), start), 0, len(rows) - 1)]
+        labels = builder.codes([names.get(i, str(i)) for i in number.tolist()])
+        builder.add(
+            DerivedLine(plane, "Steps", "steps"), [_Spans(start, end, labels, first.astype(np.int64), np.zeros(len(start), np.int64))]
+        )
+    labelled = op_labels.of_rows(trace, rows)
+    line = trace.event_line[rows]
+    busy = [stream for stream in np.unique(line).tolist() if labelled.has_any(line == stream)]
+    busy.sort(key=lambda stream: ("Compute" not in trace.line_names[stream], -int(trace.lines["n_events"][stream])))
+    for stream in busy:
+        mine = np.flatnonzero(line == stream)
+        suffix = f" - from {trace.line_names[stream].partition('(')[0]}" if len(busy) > 1 else ""
+        _op_lines(trace, plane, rows[mine], labelled.taken(mine), suffix, builder)
+
+
+def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
+    for line in lines_named(trace, plane, (OP_LINE,)):
+        events = line_events(trace, line)
+        rows = np.arange(events.start, events.stop)
+        labels = op_labels.of_metadata(trace, rows)
+        group = np.full(len(rows), -1, np.int64)  # an idle gap parts runs, whatever step they are in
+        _scope_lines(trace, plane, rows, labels, group, "", builder)
+        _source_line(trace, plane, rows, labels, group, "", builder)
+
+
+def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
+    """XLA:CPU: operations of all threads on one line, and the programs that they belong to."""
+    owners = trace.event_stats.texts("hlo_op").owner
+    if not len(owners):
+        return
+    rows = marked(owners, trace.n_events)
+    bounds = np.searchsorted(rows, trace.line_offsets)
+    in_plane = np.repeat(trace.lines["plane"] == plane, np.diff(bounds))
+    rows = rows[in_plane]
+    if not len(rows):
+        return
+    order = np.argsort(trace.events["start_ps"][rows], kind="stable")
+    labels = op_labels.of_rows(trace, rows).taken(order)
+    rows = rows[order]
+    group = np.full(len(rows), -1, np.int64)
+    builder.add(
+        DerivedLine(plane, "XLA Modules", "modules"), _named(_runs(trace, rows, labels.module[None, :], group), labels.texts, builder)
+    )
+    _scope_lines(trace, plane, rows, labels, group, "", builder)
+    start = trace.events["start_ps"][rows]
+    known = np.flatnonzero(labels.hlo_op >= 0)
+    code = _coded(labels.hlo_op[known], labels.texts, builder)
+    spans = _Spans(
+        start[known], (start + trace.events["duration_ps"][rows])[known], code, rows[known].astype(np.int64), np.zeros(len(known), np.int64)
+    )
+    builder.add(DerivedLine(plane, "XLA Ops", "hlo_ops"), [spans])
+
+
+def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
+    """Modules, scopes, framework operations and HLO operations of the kernels of one stream."""
+    group = groups(trace).group[rows].astype(np.int64)
+    builder.add(
+        DerivedLine(plane, "XLA Modules" + suffix, "modules"),
+        _named(_runs(trace, rows, labels.module[None, :], group), labels.texts, builder),
+    )
+    _scope_lines(trace, plane, rows, labels, group, suffix, builder)
+    prefixes, names = op_labels.levels(labels.hlo_op, labels.texts, op_labels.hlo_parts, _MAX_LEVELS)
+    builder.add(DerivedLine(plane, "XLA Ops" + suffix, "hlo_ops"), _named(_runs(trace, rows, prefixes, group), names, builder))
+    _source_line(trace, plane, rows, labels, group, suffix, builder)
+
+
+def _scope_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, group: Int64s, suffix: str, builder: _Builder) -> None:
+    prefixes, names = op_labels.levels(labels.framework_op, labels.texts, op_labels.scope_parts, _MAX_LEVELS)
+    builder.add(DerivedLine(plane, SCOPE_LINE + suffix, "scope"), _named(_runs(trace, rows, prefixes, group), names, builder))
+    runs = _runs(trace, rows, labels.framework_op[None, :], group)
+    builder.add(DerivedLine(plane, FRAMEWORK_LINE + suffix, "ops"), _named(runs, labels.texts, builder))
+
+
+def _source_line(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, group: Int64s, suffix: str, builder: _Builder) -> None:
+    runs = _runs(trace, rows, labels.source[None, :], group)
+    builder.add(DerivedLine(plane, SOURCE_LINE + suffix, "source"), _named(runs, labels.texts, builder))
+
+
+def _runs(trace: Trace, rows: Rows, keys: Int64s, group: Int64s) -> list[_Spans]:
+    """Spans of successive events (in time order) with one key, level by level; -1 is no key. `name` is the key still.
+
+    A run ends where the key or the step changes, and outside of steps where the gap to the next event is more than 10 µs and
+    more than twice as long as the event before it. Levels end with the level around them.
+    """
+    if not len(rows):
+        return []
+    start = trace.events["start_ps"][rows]
+    duration = trace.events["duration_ps"][rows]
+    latest = np.maximum.accumulate(start + duration)
+    gap = start[1:] - latest[:-1]
+    is_new = np.append(True, (group[1:] != group[:-1]) | ((group[1:] < 0) & (gap > np.maximum(2 * duration[:-1], _SMALL_GAP_PS))))
+    spans = []
+    for level, key in enumerate(keys):
+        is_new = is_new | np.append(True, key[1:] != key[:-1])
+        first = np.flatnonzero(is_new)
+        end = np.maximum.reduceat(start + duration, first)
+        named = key[first] >= 0
+        first = first[named]
+        spans.append(
+            _Spans(start[first], end[named], key[first].astype(np.int64), rows[first].astype(np.int64), np.full(len(first), level))
+        )
+    return spans
+
+
+def _named(spans: list[_Spans], texts: op_labels.Texts, builder: _Builder) -> list[_Spans]:
+    """The spans with the builder's numbers for their names."""
+    return [_Spans(s.start_ps, s.end_ps, _coded(s.name, texts, builder), s.source, s.level) for s in spans]
+
+
+def _coded(keys: Int64s, texts: op_labels.Texts, builder: _Builder) -> Int64s:
+    distinct, inverse = op_labels.distinct_codes(keys)
+    codes = builder.codes([texts(key) for key in distinct.tolist()])
+    return codes[inverse] if len(distinct) else np.empty(0, np.int64)

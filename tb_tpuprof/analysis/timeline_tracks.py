@@ -1,0 +1,113 @@
+"""Lines of a trace → tracks as people know them: their section, name and kind, in the order in which to draw them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.planes import HOST_THREADS, planes
+from tb_tpuprof.analysis.timeline_derived import derived
+from tb_tpuprof.trace.trace import Trace
+
+_DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
+_POOL = re.compile(r"[/_-]-?\d+$")
+_DIGITS = re.compile(r"(\d+)")
+# Kinds of lines by how their name begins, in the order in which a device's section shows them.
+_DEVICE_KINDS = (
+    ("Steps", "steps"), ("Sparse Core Steps", "steps"),
+    ("XLA Modules", "modules"), ("Sparse Core Modules", "modules"),
+    ("Framework Name Scope", "scope"), ("TensorFlow Name Scope", "scope"),
+    ("Framework Ops", "ops"), ("TensorFlow Ops", "ops"),
+    ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "hlo_ops"),
+    ("Source code", "source"), ("Stream #", "stream"), ("_counters_", "counter"), ("counters_", "counter"),
+)  # fmt: skip
+KINDS = ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source", "stream", "other", "counter")
+_HOST_KINDS = ("python", "thread", "tf_data")
+
+
+@dataclass(frozen=True)
+class Track:
+    """One line as the viewer shows it. `line` is its number, `kind` one of KINDS or of a host's: python, thread, tf_data."""
+
+    line: int
+    plane: int
+    section: str
+    name: str
+    kind: str
+    is_derived: bool
+
+
+@once
+def tracks(trace: Trace) -> tuple[Track, ...]:
+    """Lines that have events, in drawing order: devices by number (steps, programs, scopes, operations, source, streams), then
+    host threads: Python's, named ones, numbered pools; then all else. Derived lines stand among those of their plane.
+    """
+    found: list[tuple[tuple[object, ...], Track]] = []
+    is_derived = planes(trace).is_derived_line
+    for line in np.flatnonzero(trace.lines["n_events"] > 0).tolist():
+        plane = int(trace.lines["plane"][line])
+        name = trace.line_names[line] or f"line {trace.lines['id'][line]}"
+        track = Track(line, plane, "", name, "", bool(is_derived[line]))
+        found.append(_placed(trace, track, int(trace.lines["display_id"][line])))
+    for number, made in enumerate(derived(trace).lines):
+        track = Track(len(trace.lines) + number, made.plane, "", made.name, made.kind, True)
+        found.append(_placed(trace, track, number))
+    return tuple(track for _, track in sorted(found, key=lambda pair: pair[0]))
+
+
+def section_of(plane: str) -> tuple[str, int, int]:
+    """(what a person calls the plane, rank among sections, number of the device)."""
+    match = _DEVICE.match(plane)
+    if match:
+        return plane.removeprefix("/device:"), 0, int(match[2][:9])
+    if plane.startswith("/device:"):
+        return plane.removeprefix("/device:"), 0, 10**9
+    if plane.startswith(HOST_THREADS):
+        return "Host threads" + plane.removeprefix(HOST_THREADS), 1, 0
+    return plane or "(unnamed plane)", 2, 0
+
+
+def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, ...], Track]:
+    """The track with its section and kind, and what it is sorted by."""
+    plane = trace.plane_names[track.plane]
+    section, rank, number = section_of(plane)
+    if rank == 0:
+        kind = track.kind or device_kind(track.name)
+        place: tuple[object, ...] = (KINDS.index(kind), abs(display_id), natural(track.name))
+    elif track.kind:
+        kind, place = track.kind, (-1, KINDS.index(track.kind), natural(track.name))
+    else:
+        kind = host_kind(track.name) if rank == 1 else "counter" if device_kind(track.name) == "counter" else "other"
+        place = (_host_rank(track.name) if rank == 1 else 0, abs(display_id), natural(track.name))
+    key = (rank, number, section, track.plane, *place, track.line)
+    return key, Track(track.line, track.plane, section, track.name, kind, track.is_derived)
+
+
+def device_kind(name: str) -> str:
+    """Kind of a device's line by its name."""
+    return next((kind for start, kind in _DEVICE_KINDS if name.startswith(start)), "other")
+
+
+def host_kind(name: str) -> str:
+    """Kind of a host's thread by its name."""
+    if name.startswith("python"):
+        return "python"
+    return "tf_data" if name.startswith("tf_data") else "thread"
+
+
+def _host_rank(name: str) -> int:
+    """Python's threads, the main thread, threads with a name of their own, then the numbered ones of pools."""
+    if name.startswith("python"):
+        return 0
+    if name == "main" or name.startswith("main/"):
+        return 1
+    return 3 if _POOL.search(name) else 2
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """A key that sorts numbers in names by their value: `worker 2` before `worker 10`."""
+    parts = _DIGITS.split(name)
+    return tuple((parts[i].lower(), int(parts[i + 1][:18]) if i + 1 < len(parts) else -1) for i in range(0, len(parts), 2))

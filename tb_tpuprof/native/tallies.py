@@ -1,0 +1,201 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Counting, finding and summing events by their metadata row, each in one pass. Compiled; twins in `plain_tallies.py`."""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
+from cython.cimports.libc.stdlib import free, realloc
+
+Open = cython.struct(end=int64_t, self_ps=int64_t, metadata=int32_t, counted=int32_t)
+FAR = cython.declare(int64_t, (1 << 62))
+
+
+def tally(metadata: cython.const[int32_t][::1], duration: cython.const[int64_t][::1], n_metadata: int64_t):
+    """Count, total, shortest and longest duration by metadata row; see `plain_tallies.tally`."""
+    result = np.zeros((4, n_metadata), np.int64)
+    result[2] = FAR
+    out: int64_t[:, ::1] = result
+    i: int64_t
+    m: int32_t
+    d: int64_t
+    with cython.nogil:
+        for i in range(metadata.shape[0]):
+            m = metadata[i]
+            if 0 <= m < n_metadata:
+                d = duration[i]
+                out[0, m] += 1
+                out[1, m] += d
+                if d < out[2, m]:
+                    out[2, m] = d
+                if d > out[3, m]:
+                    out[3, m] = d
+    result[2][result[0] == 0] = 0
+    return result
+
+
+def histogram(
+    metadata: cython.const[int32_t][::1],
+    duration: cython.const[int64_t][::1],
+    wanted: cython.const[uint8_t][::1],
+    edges: cython.const[int64_t][::1],
+):
+    """How many wanted events have a duration from each edge up to the next; see `plain_tallies.histogram`."""
+    n_bins: int64_t = edges.shape[0] - 1
+    counts = np.zeros(max(n_bins, 0), np.int64)
+    out: int64_t[::1] = counts
+    i: int64_t
+    lo: int64_t
+    hi: int64_t
+    mid: int64_t
+    m: int32_t
+    if n_bins < 1:
+        return counts
+    with cython.nogil:
+        for i in range(metadata.shape[0]):
+            m = metadata[i]
+            if not (0 <= m < wanted.shape[0] and wanted[m] != 0):
+                continue
+            if duration[i] < edges[0] or duration[i] > edges[n_bins]:
+                continue
+            lo = 0
+            hi = n_bins - 1
+            while lo < hi:
+                mid = (lo + hi + 1) // 2
+                if edges[mid] <= duration[i]:
+                    lo = mid
+                else:
+                    hi = mid - 1
+            out[lo] += 1
+    return counts
+
+
+def matches(
+    metadata: cython.const[int32_t][::1],
+    wanted: cython.const[uint8_t][::1],
+    extra: cython.const[uint8_t][::1],
+    bounds: cython.const[int64_t][:, ::1],
+    limit: int64_t,
+    backward: cython.bint,
+):
+    """The first (or last) wanted events of each range of events; see `plain_tallies.matches`."""
+    rows = np.empty(0, np.int64)
+    parts = []
+    line: int64_t
+    i: int64_t
+    n: int64_t
+    step: int64_t = -1 if backward else 1
+    stop: int64_t
+    m: int32_t
+    has_extra: cython.bint = extra.shape[0] > 0
+    buffer = np.empty(limit, np.int64)
+    out: int64_t[::1] = buffer
+    for line in range(bounds.shape[0]):
+        n = 0
+        i = bounds[line, 1] - 1 if backward else bounds[line, 0]
+        stop = bounds[line, 0] - 1 if backward else bounds[line, 1]
+        with cython.nogil:
+            while i != stop and n < limit:
+                m = metadata[i]
+                if (0 <= m < wanted.shape[0] and wanted[m] != 0) or (has_extra and extra[i] != 0):
+                    out[n] = i
+                    n += 1
+                i += step
+        if n:
+            parts.append(buffer[:n].copy())
+    return np.concatenate(parts) if parts else rows
+
+
+@cython.final
+@cython.cclass
+class _Totals:
+    """Sums by metadata row, and the stack of the events that are open on the line being swept."""
+
+    out: int64_t[:, ::1]
+    stack: cython.pointer(Open)
+    room: int64_t
+    top: int64_t
+
+    def __cinit__(self, out):
+        self.out = out
+        self.stack = cython.NULL
+        self.room = 0
+        self.top = 0
+
+    def __dealloc__(self):
+        free(self.stack)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def close_before(self, end: int64_t) -> cython.void:
+        """Take from the stack what ends before the time, and add up its self time."""
+        while self.top > 0 and self.stack[self.top - 1].end < end:
+            self.top -= 1
+            if self.stack[self.top].counted and self.stack[self.top].self_ps > 0:
+                self.out[2, self.stack[self.top].metadata] += self.stack[self.top].self_ps
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add(self, metadata: int32_t, low: int64_t, high: int64_t, counted: cython.bint) -> cython.bint:
+        """Put an event onto the stack; False where memory is out."""
+        self.close_before(high)
+        if self.top > 0:
+            self.stack[self.top - 1].self_ps -= high - low
+        if counted:
+            self.out[0, metadata] += 1
+            self.out[1, metadata] += high - low
+            self.out[3, metadata] = min(self.out[3, metadata], high - low)
+            self.out[4, metadata] = max(self.out[4, metadata], high - low)
+        if self.top == self.room:
+            room: int64_t = self.room * 2 if self.room else 256
+            grown = cython.cast(cython.pointer(Open), realloc(self.stack, cython.cast(cython.size_t, room) * cython.sizeof(Open)))
+            if grown == cython.NULL:
+                return False
+            self.stack = grown
+            self.room = room
+        self.stack[self.top].end = high
+        self.stack[self.top].self_ps = high - low
+        self.stack[self.top].metadata = metadata
+        self.stack[self.top].counted = 1 if counted else 0
+        self.top += 1
+        return True
+
+
+def range_totals(
+    columns,
+    lines: cython.const[int64_t][:, ::1],
+    window_start: int64_t,
+    window_end: int64_t,
+    depth_from: int64_t,
+    depth_to: int64_t,
+    n_metadata: int64_t,
+):
+    """Count, clipped total, self time, shortest and longest by metadata row; see `plain_tallies.range_totals`."""
+    start: cython.const[int64_t][::1] = columns[0]
+    duration: cython.const[int64_t][::1] = columns[1]
+    metadata: cython.const[int32_t][::1] = columns[2]
+    depth: cython.const[uint16_t][::1] = columns[3]
+    result = np.zeros((5, n_metadata), np.int64)
+    result[3] = FAR
+    totals = _Totals(result)
+    line: int64_t
+    i: int64_t
+    low: int64_t
+    high: int64_t
+    good: cython.bint = True
+    with cython.nogil:
+        for line in range(lines.shape[0]):
+            for i in range(lines[line, 0], lines[line, 1]):
+                if start[i] >= window_end or not good:
+                    break
+                if start[i] + max(duration[i], 1) <= window_start or not 0 <= metadata[i] < n_metadata:
+                    continue
+                low = max(start[i], window_start)
+                high = max(low, min(start[i] + duration[i], window_end))
+                good = totals.add(metadata[i], low, high, depth_from <= depth[i] <= depth_to)
+            totals.close_before(FAR)
+    if not good:
+        raise MemoryError
+    result[3][result[0] == 0] = 0
+    return result

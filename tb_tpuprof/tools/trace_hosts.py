@@ -1,0 +1,158 @@
+"""The hosts of a timeline in one view: their traces side by side on one axis of time, their tracks and events under global ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.timeline import Timeline, timeline
+from tb_tpuprof.analysis.timeline_steps import step_marks
+from tb_tpuprof.analysis.timeline_tracks import Track, tracks
+from tb_tpuprof.errors import BadParameter, EventNotFound
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Diagnostic, Table
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.trace.trace import Trace
+
+MAX_HOSTS = 16
+LINES_PER_HOST, EVENTS_PER_HOST = 1 << 24, 1 << 40
+MAX_APART_NS = 9_000_000_000_000  # 2^53 ps: what a number in a browser holds
+
+
+@dataclass(frozen=True)
+class HostView:
+    """One host of a view. `index` is its place among all hosts of the run, `offset_ps` what is added to its own times."""
+
+    host: str
+    index: int
+    offset_ps: int
+    is_aligned: bool
+    trace: Trace
+    drawn: Timeline
+    tracks: tuple[Track, ...]
+
+    def track_ids(self, lines: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Global ids of lines."""
+        return np.asarray(lines, np.int64) + self.index * LINES_PER_HOST
+
+    def event_ids(self, events: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Global ids of events (numbered as the timeline does)."""
+        return np.asarray(events, np.int64) + self.index * EVENTS_PER_HOST
+
+    def track_of(self, line: int) -> Track:
+        """The track of a line that has events."""
+        return next(track for track in self.tracks if track.line == line)
+
+
+@dataclass(frozen=True)
+class View:
+    """The hosts that are shown, in the run's order; `skipped` is how many more were asked for."""
+
+    hosts: tuple[HostView, ...]
+    skipped: int = 0
+
+    @property
+    def duration_ps(self) -> int:
+        """From the first host's start to the last one's end."""
+        return max((view.offset_ps + view.trace.duration_ps for view in self.hosts), default=0)
+
+    def host_of_event(self, event_id: int) -> tuple[HostView, int]:
+        """The host of an event and its number there. Raises EventNotFound."""
+        index, event = divmod(event_id, EVENTS_PER_HOST)
+        for view in self.hosts:
+            if view.index == index and event < view.drawn.n_events:
+                return view, event
+        raise EventNotFound(f"There is no event {event_id} on the hosts asked for.", "Take event ids from an answer for the same hosts.")
+
+    def chosen_tracks(self, text: str) -> list[tuple[HostView, list[Track]]]:
+        """Tracks of a parameter such as `3,16777219` by host, in drawing order; all for an empty one. Raises BadParameter, EventNotFound."""
+        if not text:
+            return [(view, list(view.tracks)) for view in self.hosts]
+        try:
+            wanted = {int(part) for part in text.split(",") if part}
+        except ValueError:
+            raise BadParameter("tracks", text, "track ids separated by commas") from None
+        if any(not 0 <= number < 2**53 for number in wanted):
+            raise BadParameter("tracks", text, "track ids separated by commas")
+        by_host = [(view, [track for track in view.tracks if view.index * LINES_PER_HOST + track.line in wanted]) for view in self.hosts]
+        unknown = wanted - {view.index * LINES_PER_HOST + track.line for view, chosen in by_host for track in chosen}
+        if unknown:
+            raise EventNotFound(f"There is no track {min(unknown)} on the hosts asked for.", "Take track ids from the table `tracks`.")
+        return by_host
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the reader must know of hosts left out and clocks that do not agree."""
+        found = []
+        if self.skipped:
+            found.append(
+                Diagnostic(
+                    "info", f"The first {MAX_HOSTS} hosts are shown, {self.skipped} more are not.", "Choose up to 16 hosts to see others."
+                )
+            )
+        apart = [view.host for view in self.hosts if not view.is_aligned]
+        if apart:
+            found.append(
+                Diagnostic(
+                    "warning",
+                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times begin at the view's start instead.",
+                    "Compare times within a host only, or synchronise the hosts' clocks and capture again.",
+                )
+            )
+        return tuple(found)
+
+
+def open_view(session: Session, hosts: Sequence[str]) -> View:
+    """Open the hosts, side by side where there are several."""
+    shown = list(hosts[:MAX_HOSTS])
+    if len(shown) > 1:
+        session.map(_prepared, shown)
+    traces = [session.trace(host) for host in shown]
+    offsets = _offsets([trace.info.start_ns for trace in traces])
+    index = {host: i for i, host in enumerate(session.hosts)}
+    views = [
+        HostView(host, index[host], offset_ps, is_aligned, trace, timeline(trace), tracks(trace))
+        for host, trace, (offset_ps, is_aligned) in zip(shown, traces, offsets, strict=True)
+    ]
+    return View(tuple(views), len(hosts) - len(shown))
+
+
+def hosts_table(view: View) -> Table:
+    """Hosts, and how their times were laid onto one axis."""
+    return Table(
+        "Hosts",
+        (
+            text_column("host", "Host", [host.host for host in view.hosts]),
+            Column("host_index", "Index", np.array([host.index for host in view.hosts], np.int64), "id"),
+            Column(
+                "offset_ps",
+                "Offset",
+                np.array([host.offset_ps for host in view.hosts], np.int64),
+                "ps",
+                description="added to its own times",
+            ),
+            text_column(
+                "start_ns", "Clock at its start", [str(host.trace.info.start_ns) for host in view.hosts], "nanoseconds, as its clock told"
+            ),
+            Column("is_aligned", "Aligned", np.array([host.is_aligned for host in view.hosts], np.bool_)),
+        ),
+    )
+
+
+def _prepared(trace: Trace) -> int:
+    """Build what a view needs; it stays with the trace."""
+    step_marks(trace)
+    return len(tracks(trace)) + timeline(trace).n_events
+
+
+def _offsets(start_ns: Iterable[int]) -> list[tuple[int, bool]]:
+    """(offset in ps, whether the clock can be believed) of each host: starts within 2.5 hours of the middle one are aligned."""
+    starts = list(start_ns)
+    if len(starts) < 2:
+        return [(0, True) for _ in starts]
+    middle = sorted(starts)[len(starts) // 2]
+    near = [abs(start - middle) < MAX_APART_NS // 2 for start in starts]
+    zero = min(start for start, is_near in zip(starts, near, strict=True) if is_near)
+    return [((start - zero) * 1000 if is_near else 0, is_near) for start, is_near in zip(starts, near, strict=True)]

@@ -1,0 +1,188 @@
+"""Questions about the timeline's events: where a text occurs, what a stretch is made of, how busy the whole trace is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tpuprof.analysis import timeline_search as searching
+from tb_tpuprof.analysis.timeline import event_names
+from tb_tpuprof.analysis.timeline_totals import Stretch, busy_fractions, totals
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.tools.base import Column, Params, Scalar, Table
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.trace_hosts import HostView, View
+from tb_tpuprof.tools.trace_window import Window, layers_of
+
+Int64s = np.typing.NDArray[np.int64]
+Answer = tuple[dict[str, Table], dict[str, Scalar]]
+MAX_TEXT = 1000
+# What counts as busy on the minimap: lines that say when something ran, not what it belonged to.
+_BUSY_KINDS = frozenset(("hlo_ops", "stream", "thread", "python", "tf_data", "other", "async"))
+
+
+def search_answer(view: View, params: Params) -> Answer:
+    """Matching events in time order, and their names. Raises BadParameter, EventNotFound."""
+    text = str(params["search"])
+    if len(text) > MAX_TEXT:
+        raise BadParameter("search", text, f"a text of at most {MAX_TEXT} characters")
+    if "after_event" in params and "before_event" in params:
+        raise BadParameter("before_event", params["before_event"], "only one of after_event and before_event")
+    limit, is_backward = int(params["limit"]), "before_event" in params
+    place = _place(view, params)
+    by_name: dict[str, list[int]] = {}
+    parts: list[tuple[HostView, Int64s]] = []
+    for host in view.hosts:
+        found = searching.find(host.trace, host.drawn, text, bool(params.get("search_args")))
+        _add_counts(by_name, host, searching.counts(host.trace, host.drawn, found))
+        here = (place[0] - host.offset_ps, place[1] - int(host.event_ids(0)))
+        parts.append((host, searching.next_matches(host.trace, host.drawn, found, here, limit, is_backward)))
+    scalars = {
+        "n_matches": Scalar(sum(row[0] for row in by_name.values()), "count", "Matches", "derived events included"),
+        "n_names": Scalar(len(by_name), "count", "Names"),
+    }
+    return {"matches": _matches_table(parts, limit, is_backward), "names": _names_table(by_name)}, scalars
+
+
+def _place(view: View, params: Params) -> tuple[int, int]:
+    """(time in the view, global id) after or before which to look; before everything if nothing is asked."""
+    given = params.get("before_event", params.get("after_event"))
+    if given is None:
+        return -(2**60), -1
+    host, event = view.host_of_event(int(given))
+    return host.offset_ps + int(searching.starts_of(host.drawn, np.array([event]))[0]), int(given)
+
+
+def _add_counts(by_name: dict[str, list[int]], host: HostView, counted: searching.NameCounts) -> None:
+    columns = (column.tolist() for column in (counted.name, counted.n, counted.total_ps, counted.max_ps))
+    for name, n, total_ps, max_ps in zip(*columns, strict=True):
+        row = by_name.setdefault(host.drawn.names.text(name), [0, 0, 0])
+        row[0], row[1], row[2] = row[0] + n, row[1] + total_ps, max(row[2], max_ps)
+
+
+def _names_table(by_name: dict[str, list[int]]) -> Table:
+    ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
+    n, total_ps, max_ps = (np.array([row[i] for _, row in ordered], np.int64) for i in range(3))
+    return Table(
+        "Names that match",
+        (
+            text_column("name", "Name", [name for name, _ in ordered]),
+            Column("n", "Events", n, "count"),
+            Column("total_ps", "Total", total_ps, "ps"),
+            Column("max_ps", "Longest", max_ps, "ps"),
+        ),
+    )
+
+
+def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward: bool) -> Table:
+    """The matches of all hosts, merged in time order."""
+    start = np.concatenate([searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts])
+    event = np.concatenate([host.event_ids(events) for host, events in parts])
+    order = np.lexsort((event, start))
+    chosen = order[-limit:] if is_backward else order[:limit]
+    return Table("Matches", events_columns([(host, events) for host, events in parts], chosen))
+
+
+def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> tuple[Column, ...]:
+    """Columns that tell of events: of all in `parts`, or of the `chosen` places among them."""
+    event = np.concatenate([np.empty(0, np.int64), *(host.event_ids(events) for host, events in parts)])
+    track = np.concatenate([np.empty(0, np.int64), *(host.track_ids(lines_of(host, events)) for host, events in parts)])
+    start = np.concatenate([np.empty(0, np.int64), *(searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts)])
+    duration = np.concatenate([np.empty(0, np.int64), *(searching.durations_of(host.drawn, events) for host, events in parts)])
+    picked = np.arange(len(event)) if chosen is None else chosen
+    ends = np.cumsum([len(events) for _, events in parts])
+    names = [_name(parts, ends, int(i)) for i in picked]
+    return (
+        Column("event", "Event", event[picked], "id"),
+        Column("track", "Track", track[picked], "id"),
+        text_column("name", "Name", names),
+        Column("start_ps", "Start", start[picked], "ps"),
+        Column("duration_ps", "Duration", duration[picked], "ps"),
+    )
+
+
+def _name(parts: list[tuple[HostView, Int64s]], ends: Int64s, place: int) -> str:
+    part = int(np.searchsorted(ends, place, side="right"))
+    host, events = parts[part]
+    return name_of(host, int(events[place - (ends[part - 1] if part else 0)]))
+
+
+def name_of(host: HostView, event: int) -> str:
+    """What an event is called."""
+    layer = host.drawn.layer_of(event)
+    return host.drawn.names.text(int(event_names(host.trace, host.drawn, layer, np.array([event - layer.first_event]))[0]))
+
+
+def lines_of(host: HostView, events: Int64s) -> Int64s:
+    """Lines of events of either layer."""
+    is_derived = events >= host.drawn.derived.first_event
+    lines = np.empty(len(events), np.int64)
+    for layer, mine in ((host.drawn.file, ~is_derived), (host.drawn.derived, is_derived)):
+        lines[mine] = layer.line_of(events[mine] - layer.first_event) + layer.first_line
+    return lines
+
+
+def totals_answer(view: View, window: Window, params: Params) -> Answer:
+    """Time by name in a window, over the chosen tracks and depths; absent tracks: all but the derived ones."""
+    low, high = int(params["depth_from"]), int(params["depth_to"])
+    if high < low:
+        raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
+    by_name: dict[str, list[int]] = {}
+    asked = str(params.get("tracks", ""))
+    for host, tracks in view.chosen_tracks(asked):
+        chosen = [track for track in tracks if asked or not track.is_derived]  # derived lines tell the same time again
+        stretch = Stretch(window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, low, high)
+        for layer, lines in layers_of(host, chosen):
+            found = totals(host.trace, host.drawn, layer, lines, stretch)
+            columns = (column.tolist() for column in (found.name, found.n, found.total_ps, found.self_ps, found.min_ps, found.max_ps))
+            for name, n, total_ps, self_ps, min_ps, max_ps in zip(*columns, strict=True):
+                row = by_name.setdefault(host.drawn.names.text(name), [0, 0, 0, min_ps, 0])
+                row[:] = row[0] + n, row[1] + total_ps, row[2] + self_ps, min(row[3], min_ps), max(row[4], max_ps)
+    ordered = sorted(by_name.items(), key=lambda pair: (-pair[1][1], pair[0]))
+    n, total, own, shortest, longest = (np.array([row[i] for _, row in ordered], np.int64) for i in range(5))
+    table = Table(
+        "Totals",
+        (
+            text_column("name", "Name", [name for name, _ in ordered]),
+            Column("n", "Events", n, "count"),
+            Column("total_ps", "Total", total, "ps", description="the parts within the range"),
+            Column("self_ps", "Self time", own, "ps", description="without the events directly inside"),
+            Column("avg_ps", "Average", total / np.maximum(n, 1), "ps"),
+            Column("min_ps", "Shortest", shortest, "ps"),
+            Column("max_ps", "Longest", longest, "ps"),
+        ),
+    )
+    scalars = {
+        "n_events": Scalar(int(n.sum()), "count", "Events"),
+        "range_ps": Scalar(window.end_ps - window.start_ps, "ps", "Range"),
+    }
+    return {"totals": table}, scalars
+
+
+def minimap_answer(view: View, width_px: int) -> Answer:
+    """How busy each section was in each of so many parts of the whole trace."""
+    pixel_ps = max(1, -(-view.duration_ps // width_px))
+    rows: list[tuple[str, str, Int64s, np.typing.NDArray[np.float64]]] = []
+    for host in view.hosts:
+        sections: dict[str, list[int]] = {}
+        for track in host.tracks:
+            if track.kind in _BUSY_KINDS and not track.is_derived:
+                sections.setdefault(track.section, []).append(track.line)
+        for section, lines in sections.items():
+            shares = busy_fractions(host.drawn, np.array(lines), pixel_ps, width_px, -host.offset_ps)
+            pixels = np.flatnonzero(shares)
+            rows.append((host.host, section, pixels.astype(np.int64), shares[pixels]))
+    table = Table(
+        "Density",
+        (
+            text_column("host", "Host", [host for host, _, pixels, _ in rows for _ in range(len(pixels))]),
+            text_column("section", "Section", [section for _, section, pixels, _ in rows for _ in range(len(pixels))]),
+            Column("pixel", "Pixel", np.concatenate([np.empty(0, np.int64), *(row[2] for row in rows)]), "id"),
+            Column("busy_fraction", "Busy", np.concatenate([np.empty(0), *(row[3] for row in rows)]), "fraction"),
+        ),
+    )
+    scalars = {
+        "trace_duration_ps": Scalar(view.duration_ps, "ps", "Trace"),
+        "pixel_ps": Scalar(pixel_ps, "ps", "Pixel"),
+        "n_pixels": Scalar(width_px, "count", "Pixels"),
+    }
+    return {"density": table}, scalars

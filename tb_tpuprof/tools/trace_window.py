@@ -1,0 +1,241 @@
+"""A window of the timeline → the boxes, counters, steps and flows that a screen of a given width can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.timeline import event_names
+from tb_tpuprof.analysis.timeline_flows import arrow_ends, flows
+from tb_tpuprof.analysis.timeline_layers import Layer
+from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, color_key
+from tb_tpuprof.analysis.timeline_steps import step_marks
+from tb_tpuprof.analysis.timeline_tracks import Track
+from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST, HostView, View
+
+Chosen = list[tuple[HostView, list[Track]]]
+MIN_STEP_PX = 3
+MAX_FLOWS = 2000
+_KEEP = 255
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of time on a screen; `pixel_ps` is the whole number of picoseconds that a pixel stands for."""
+
+    start_ps: int
+    end_ps: int
+    width_px: int
+
+    @property
+    def pixel_ps(self) -> int:
+        """Picoseconds of a pixel, rounded up."""
+        return max(1, -(-(self.end_ps - self.start_ps) // self.width_px))
+
+
+class TextCodes:
+    """Texts of several hosts numbered together."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def of(self, view: HostView, names: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Codes of a host's names."""
+        distinct, place = view.drawn.names.distinct(names)
+        text = view.drawn.names.text
+        codes = [self.known.setdefault(text(name), len(self.known)) for name in distinct.tolist()]
+        return np.array(codes, np.int32)[place] if codes else np.empty(0, np.int32)
+
+    @property
+    def strings(self) -> list[str]:
+        """Texts by code."""
+        return list(self.known)
+
+
+def tracks_table(view: View) -> Table:
+    """All tracks of the hosts."""
+    pairs = [(host, track) for host in view.hosts for track in host.tracks]
+    sizes = [_size(host, track) for host, track in pairs]
+    return Table(
+        "Tracks",
+        (
+            Column("track", "Track", np.array([host.track_ids(track.line) for host, track in pairs], np.int64), "id"),
+            text_column("host", "Host", [host.host for host, _ in pairs]),
+            text_column("section", "Section", [track.section for _, track in pairs]),
+            text_column("name", "Name", [track.name for _, track in pairs]),
+            text_column("kind", "Kind", [track.kind for _, track in pairs]),
+            Column("n_events", "Events", np.array([size[0] for size in sizes], np.int64), "count"),
+            Column("n_depths", "Rows", np.array([size[1] for size in sizes], np.int64), "count"),
+            Column("is_derived", "Derived", np.array([track.is_derived for _, track in pairs], np.bool_)),
+            Column("order", "Order", np.arange(len(pairs)), "id"),
+        ),
+    )
+
+
+def _size(host: HostView, track: Track) -> tuple[int, int]:
+    layer = layer_of_line(host, track.line)
+    line = track.line - layer.first_line
+    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line])
+
+
+def layer_of_line(host: HostView, line: int) -> Layer:
+    """The layer that a line is in."""
+    return host.drawn.derived if line >= host.drawn.derived.first_line else host.drawn.file
+
+
+def layers_of(host: HostView, chosen: list[Track]) -> list[tuple[Layer, npt.NDArray[np.int64]]]:
+    """The chosen lines by layer, numbered within it."""
+    parts = []
+    for layer in host.drawn.layers:
+        lines = [track.line - layer.first_line for track in chosen if layer_of_line(host, track.line) is layer]
+        if lines:
+            parts.append((layer, np.array(lines, np.int64)))
+    return parts
+
+
+def boxes_table(chosen: Chosen, window: Window) -> Table:
+    """Boxes by host, layer, track, depth and start."""
+    codes = TextCodes()
+    parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)] or [
+        (np.empty(0, np.int64),) * 9
+    ]
+    columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    track, depth, start, duration, longest, name, family, event, n_merged = columns
+    strings = codes.strings
+    keys = np.array([color_key(text) for text in strings], np.uint8)
+    return Table(
+        "Boxes",
+        (
+            Column("track", "Track", track, "id"),
+            Column("depth", "Depth", depth, "count"),
+            Column("start_ps", "Start", start, "ps", delta=True),
+            Column("duration_ps", "Duration", duration, "ps"),
+            Column("longest_ps", "Longest", longest, "ps", description="the longest event in the box"),
+            Column("name", "Name", name, strings=strings),
+            Column("color_key", "Colour", keys[name] if len(strings) else np.empty(0, np.uint8), "id"),
+            Column("family", "Family", family, "id"),
+            Column("event", "Event", event, "id", delta=True),
+            Column("n_merged", "Events", n_merged, "count"),
+        ),
+    )
+
+
+def _boxes(
+    host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes
+) -> tuple[npt.NDArray[np.generic], ...]:
+    start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
+    found = layer.rows.boxes(layer.rows_of(lines), start_ps, end_ps, window.pixel_ps)
+    row, event = found["row"], np.ascontiguousarray(found["event"])
+    start, duration = np.ascontiguousarray(found["start"]), np.ascontiguousarray(found["duration"])
+    n_merged = np.ascontiguousarray(found["n_merged"])
+    _snap(start, duration, n_merged, start_ps, window.pixel_ps)
+    line = layer.row_line[row]
+    name = event_names(host.trace, host.drawn, layer, event)
+    return (
+        host.track_ids(line + layer.first_line), layer.row_depth[row], start + host.offset_ps, duration, found["longest"],
+        codes.of(host, name), _families(host, layer, line, event, name), host.event_ids(event.astype(np.int64) + layer.first_event), n_merged,
+    )  # fmt: skip
+
+
+def _families(
+    host: HostView, layer: Layer, line: npt.NDArray[np.int32], event: npt.NDArray[np.int32], name: npt.NDArray[np.int32]
+) -> npt.NDArray[np.uint8]:
+    """Families of boxes: that of the line where all on it are of one, else the event's own; numbered steps are steps."""
+    of_line = np.full(layer.n_lines, _KEEP, np.uint8)
+    for track in host.tracks:
+        if layer_of_line(host, track.line) is layer:
+            default = Family.XLA_OP if track.is_derived else _KEEP
+            of_line[track.line - layer.first_line] = FAMILY_OF_KIND.get(track.kind, default)
+    if layer is host.drawn.derived:
+        return of_line[line]
+    names = host.drawn.names
+    family = names.family_of_metadata[host.trace.events["metadata"][event]]
+    family[name >= len(names.strings)] = Family.STEP
+    fixed = of_line[line]
+    return np.where(fixed == _KEEP, family, fixed)
+
+
+def _snap(
+    start: npt.NDArray[np.int64], duration: npt.NDArray[np.int64], n_merged: npt.NDArray[np.int32], origin_ps: int, pixel_ps: int
+) -> None:
+    """Widen merged boxes to whole pixels, within their two: no eye can tell, and a full screen takes a third of the bytes."""
+    merged = np.flatnonzero(n_merged > 1)
+    begin = start[merged] - origin_ps
+    end = -(-(begin + duration[merged]) // pixel_ps) * pixel_ps
+    begin = np.maximum(begin, 0) // pixel_ps * pixel_ps
+    pair_end = begin // (2 * pixel_ps) * (2 * pixel_ps) + 2 * pixel_ps
+    start[merged] = begin + origin_ps
+    duration[merged] = np.minimum(end, pair_end) - begin
+
+
+def steps_table(view: View, window: Window) -> Table:
+    """Steps in the window, of each host that has no more than one in three pixels."""
+    host_of, parts, names = [], [], []
+    for host in view.hosts:
+        marks = step_marks(host.trace)
+        start = marks.start_ps + host.offset_ps
+        seen = np.flatnonzero((start < window.end_ps) & (start + np.maximum(marks.duration_ps, 1) > window.start_ps))
+        if len(seen) * MIN_STEP_PX > window.width_px:
+            continue
+        parts.append((marks.number[seen], start[seen], marks.duration_ps[seen]))
+        names += [host.drawn.names.text(name) for name in marks.name[seen].tolist()]
+        host_of += [host.host] * len(seen)
+    number, start, duration = (np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3))
+    return Table(
+        "Steps",
+        (
+            Column("step", "Step", number, "id", description="-1 where the step has no number"),
+            text_column("host", "Host", host_of),
+            Column("start_ps", "Start", start, "ps"),
+            Column("duration_ps", "Duration", duration, "ps"),
+            text_column("name", "Name", names),
+        ),
+    )
+
+
+def flows_table(chosen: Chosen, window: Window) -> tuple[Table, int]:
+    """Arrows that cross the window between the chosen tracks, evenly thinned to MAX_FLOWS; and how many there are."""
+    parts = [_flows(host, [track.line for track in tracks], window) for host, tracks in chosen]
+    kinds = dict.fromkeys(kind for _, names in parts for kind in names)
+    codes = {kind: i for i, kind in enumerate(kinds)}
+    rows = [np.empty((8, 0), np.int64)]
+    for columns, names in parts:
+        columns[7] = np.array([codes[name] for name in names], np.int64)[columns[7]] if names else columns[7]
+        rows.append(columns)
+    found = np.concatenate(rows, axis=1)
+    n_flows = found.shape[1]
+    found = found[:, np.argsort(found[3], kind="stable")]
+    if n_flows > MAX_FLOWS:
+        found = found[:, np.linspace(0, n_flows - 1, MAX_FLOWS).astype(np.int64)]
+    names = ("flow", "from_event", "from_track", "from_ps", "to_event", "to_track", "to_ps")
+    titles = ("Flow", "From event", "From track", "From", "To event", "To track", "To")
+    columns = [
+        Column(name, title, values, "ps" if name.endswith("_ps") else "id")
+        for name, title, values in zip(names, titles, found, strict=False)
+    ]
+    columns.insert(1, Column("kind", "Kind", found[7].astype(np.int32), strings=list(kinds)))
+    note = f"{MAX_FLOWS} of {n_flows}, evenly chosen." if n_flows > MAX_FLOWS else ""
+    return Table("Flows", tuple(columns), note), n_flows
+
+
+def _flows(host: HostView, lines: list[int], window: Window) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """Rows flow, from event, from track, from, to event, to track, to, kind of one host's arrows in the window."""
+    found = flows(host.trace)
+    every = np.arange(len(found.source))
+    from_ps, to_ps = arrow_ends(host.trace, found, every)
+    first, last = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
+    seen = every[(np.minimum(from_ps, to_ps) < last) & (np.maximum(from_ps, to_ps) >= first)]
+    wanted = np.zeros(max(len(host.trace.lines), max(lines, default=0) + 1), np.bool_)
+    wanted[lines] = True
+    ends = [host.drawn.file.line_of(column[seen]) for column in (found.source, found.target)]
+    kept = wanted[ends[0]] & wanted[ends[1]]
+    seen = seen[kept]
+    columns = (
+        seen + host.index * EVENTS_PER_HOST, host.event_ids(found.source[seen]), host.track_ids(ends[0][kept]), from_ps[seen] + host.offset_ps,
+        host.event_ids(found.target[seen]), host.track_ids(ends[1][kept]), to_ps[seen] + host.offset_ps, found.kind[seen].astype(np.int64),
+    )  # fmt: skip
+    return np.stack(columns), found.kinds

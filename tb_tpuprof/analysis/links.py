@@ -19,8 +19,9 @@ from tb_tpuprof.trace.trace import Trace
 
 # What context types (`_pt`, `_ct`) are called, by number.
 CONTEXTS = (
-    "context", "context", "TF executor", "TFRT executor", "batch scheduler", "PjRt", "adaptive batch", "TFRT TPU runtime", "TPU embedding",
-    "GPU launch", "batcher", "TPU stream", "TPU launch", "Pathways executor", "PjRt call", "thread pool", "JAX serving", "SparseCore offload",
+    "context", "context", "TF executor", "TFRT executor", "batch scheduler", "PjRt", "adaptive batch", "TFRT TPU runtime",
+    "TPU embedding", "GPU launch", "batcher", "TPU stream", "TPU launch", "Pathways executor", "PjRt call", "thread pool",
+    "JAX serving", "SparseCore offload",
 )  # fmt: skip
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
 _MOST_TYPES = 63  # context types are small numbers

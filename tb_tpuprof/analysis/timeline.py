@@ -77,5 +77,6 @@ def timeline(trace: Trace) -> Timeline:
 def event_names(trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """Names of events, which are counted within the layer."""
     if layer is drawn.derived:
-        return drawn.derived_name[events]
+        names: npt.NDArray[np.int32] = drawn.derived_name[events]
+        return names
     return drawn.names.of_events(events, trace.events["metadata"][events])

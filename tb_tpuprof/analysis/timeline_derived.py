@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis import op_labels
+from tb_tpuprof.analysis.gpu_steps import step_spans, stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import OP_LINE, line_events, lines_named, planes
-from tb_tpuprof.analysis.gpu_steps import step_spans, stream_events
 from tb_tpuprof.analysis.stat_rows import marked
 from tb_tpuprof.trace.trace import Trace
 

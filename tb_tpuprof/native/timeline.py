@@ -183,8 +183,10 @@ class Rows:
                         continue
                     out[pixel] += (pixel + 1) * pixel_ps - low
                     out[last] += high - last * pixel_ps
-                    for pixel in range(pixel + 1, last):
+                    pixel += 1
+                    while pixel < last:
                         out[pixel] += pixel_ps
+                        pixel += 1
         return covered
 
     @cython.cfunc
@@ -209,7 +211,7 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def block_level(self, place: int64_t, last: int64_t, limit: int64_t, pixel_ps: int64_t) -> cython.int:
-        """The largest block that begins at the place, lies before `last`, and holds only short events that start before the limit; 0 none."""
+        """Level (from 1) of the largest block at the place and before `last` of short events that start before the limit; 0 none."""
         level: cython.int = 0
         size: int64_t = FAN
         while level < self.n_levels and place % size == 0 and place + size <= last:

@@ -99,7 +99,12 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     }
     about |= {key: next((arguments[name] for name in names if arguments.get(name)), "") for key, names in _OPERATION.items()}
     labels = op_labels.of_rows(trace, np.array([row]))
-    for key, codes in (("hlo_op", labels.hlo_op), ("hlo_module", labels.module), ("framework_op", labels.framework_op), ("source", labels.source)):
+    for key, codes in (
+        ("hlo_op", labels.hlo_op),
+        ("hlo_module", labels.module),
+        ("framework_op", labels.framework_op),
+        ("source", labels.source),
+    ):
         if not about[key] and codes[0] >= 0:
             about[key] = labels.texts(int(codes[0]))
     if not about["hlo_op"] and track.kind == "hlo_ops":

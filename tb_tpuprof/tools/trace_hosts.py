@@ -68,7 +68,10 @@ class View:
         raise EventNotFound(f"There is no event {event_id} on the hosts asked for.", "Take event ids from an answer for the same hosts.")
 
     def chosen_tracks(self, text: str) -> list[tuple[HostView, list[Track]]]:
-        """Tracks of a parameter such as `3,16777219` by host, in drawing order; all for an empty one. Raises BadParameter, EventNotFound."""
+        """Tracks of a parameter such as `3,16777219` by host, in drawing order; all for an empty one.
+
+        Raises BadParameter, EventNotFound.
+        """
         if not text:
             return [(view, list(view.tracks)) for view in self.hosts]
         try:

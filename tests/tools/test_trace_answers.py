@@ -1,0 +1,392 @@
+"""The trace viewer's answers on random traces, each held against a brute-force computation from the events themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.trace_viewer import TOOL
+from tb_tpuprof.trace.trace import Trace
+from tests.builders import DrawnEvent, DrawnPlane, build, drawing
+from tests.golden_files import demo_runs
+from tests.tools.drawn_session import session_of
+
+NAMES = ("MatMul", "matmul_grad", "copy", "Iterator::Map", "$a.py:3 f")
+EVENTS_PER_HOST, LINES_PER_HOST = 2**40, 2**24
+
+
+def rows(payload: Payload, table: str) -> list[dict[str, Any]]:
+    """A table as dictionaries."""
+    columns = payload.tables[table].columns
+    decoded = [
+        [column.strings[code] for code in column.values.tolist()] if column.strings is not None else column.values.tolist()
+        for column in columns
+    ]
+    return [dict(zip([column.name for column in columns], row, strict=True)) for row in zip(*decoded, strict=True)]
+
+
+def ask(*traces: Trace, **params: object) -> Payload:
+    """The tool's answer for traces as hosts worker-0, worker-1 …"""
+    return TOOL.run(session_of(*traces), None, params)
+
+
+@st.composite
+def traces(draw: st.DrawFn, start_ns: int = 0) -> Trace:
+    """One or two planes with lines that nest and overlap in whatever way."""
+    planes = []
+    for plane in ("/host:CPU", "/device:TPU:0")[: draw(st.integers(1, 2))]:
+        lines: dict[str, list[DrawnEvent]] = {}
+        for line in range(draw(st.integers(1, 2))):
+            rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+            n = int(rng.integers(0, draw(st.sampled_from([8, 120]))))
+            starts = rng.integers(0, 400, n)
+            durations = np.where(rng.random(n) < 0.2, rng.integers(0, 200, n), rng.integers(0, 6, n))
+            events = [DrawnEvent(NAMES[rng.integers(len(NAMES))], int(s), int(d)) for s, d in zip(starts, durations, strict=True)]
+            lines[f"line {line}"] = sorted(events, key=lambda event: (event.start_ps, -event.duration_ps))
+        planes.append(DrawnPlane(plane, lines))
+    return build(planes, start_ns=start_ns)
+
+
+def brute_events(trace: Trace) -> list[dict[str, Any]]:
+    """The events as plain dictionaries, with the depth that the definition gives: the first row that is free below what is open."""
+    found = []
+    for line in range(len(trace.lines)):
+        open_until: list[int] = []
+        for row in range(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1])):
+            start, duration = int(trace.events["start_ps"][row]), int(trace.events["duration_ps"][row])
+            end = start + max(duration, 1)
+            around = [d for d, until in enumerate(open_until) if until > start and until >= end]
+            free = [
+                d for d in range((around[-1] + 1) if around else 0, len(open_until) + 1) if d == len(open_until) or open_until[d] <= start
+            ]
+            depth = free[0]
+            open_until[depth : depth + 1] = [end]
+            name = trace.strings[int(trace.event_names[trace.events["metadata"][row]])]
+            found.append({"event": row, "track": line, "depth": depth, "start": start, "end": end, "duration": duration, "name": name})
+    return found
+
+
+def brute_boxes(events: list[dict[str, Any]], begin: int, end: int, pixel: int) -> list[tuple[int, ...]]:
+    """(track, depth, longest, longest event, number) of each box: single events of a pixel or more, runs of shorter ones in two pixels."""
+    boxes = []
+    for track, depth in sorted({(event["track"], event["depth"]) for event in events}):
+        row = sorted((e for e in events if (e["track"], e["depth"]) == (track, depth)), key=lambda e: e["event"])
+        run: list[dict[str, Any]] = []
+        runs: list[list[dict[str, Any]]] = []
+        for event in row:
+            if not (event["end"] > begin and event["start"] < end):
+                continue
+            bucket = max(event["start"] - begin, 0) // (2 * pixel)
+            is_short = event["duration"] < pixel
+            if is_short and run and run[-1]["duration"] < pixel and max(run[-1]["start"] - begin, 0) // (2 * pixel) == bucket:
+                run.append(event)
+            else:
+                run = [event]
+                runs.append(run)
+        for run in runs:
+            longest = max(run, key=lambda e: (e["duration"], -e["event"]))
+            boxes.append((track, depth, longest["duration"], longest["event"], len(run)))
+    return boxes
+
+
+@settings(deadline=None, max_examples=150)
+@given(traces(), st.integers(0, 420), st.integers(1, 500), st.integers(1, 300))
+def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(trace: Trace, begin: int, length: int, width: int) -> None:
+    events = brute_events(trace)
+    payload = ask(trace, start_ps=begin, end_ps=begin + length, width_px=width)
+    found = rows(payload, "boxes")
+    pixel = max(1, -(-length // width))
+    expected = brute_boxes(events, begin, begin + length, pixel)
+    assert sorted((box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found) == sorted(expected)
+    for box in found:
+        event = events[box["event"]]
+        assert box["name"] == event["name"]
+        if box["n_merged"] == 1:
+            assert (box["start_ps"], box["duration_ps"]) == (event["start"], event["duration"])
+        else:
+            assert (box["start_ps"] - begin) % pixel == 0
+            assert box["duration_ps"] <= 2 * pixel
+    seen = [event for event in events if event["end"] > begin and event["start"] < begin + length]
+    assert payload.scalars["n_events_in_window"].value == len(seen)
+
+
+@settings(deadline=None, max_examples=100)
+@given(traces(), traces(start_ns=7), st.sampled_from(["matmul", "MAT", "e", "py:3", "nothing", ":"]), st.integers(1, 30), st.data())
+def test_search_finds_what_a_loop_finds(first: Trace, second: Trace, text: str, limit: int, data: st.DataObject) -> None:
+    everything = sorted(
+        (event["start"] + offset, host * EVENTS_PER_HOST + event["event"], event["name"], event["duration"])
+        for host, (trace, offset) in enumerate(((first, 0), (second, 7000)))
+        for event in brute_events(trace)
+    )
+    wanted = [event for event in everything if text.lower() in event[2].lower()]
+    payload = ask(first, second, search=text, limit=limit)
+    assert payload.scalars["n_matches"].value == len(wanted)
+    found = rows(payload, "matches")
+    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in found] == wanted[:limit]
+    by_name = {row["name"]: (row["n"], row["total_ps"], row["max_ps"]) for row in rows(payload, "names")}
+    grouped = {name: [event[3] for event in wanted if event[2] == name] for name in {event[2] for event in wanted}}
+    assert by_name == {name: (len(lengths), sum(lengths), max(lengths)) for name, lengths in grouped.items()}
+    if everything:
+        start, event, _, _ = data.draw(st.sampled_from(everything))
+        after = rows(ask(first, second, search=text, limit=limit, after_event=event), "matches")
+        assert [row["event"] for row in after] == [match[1] for match in wanted if match[:2] > (start, event)][:limit]
+        before = rows(ask(first, second, search=text, limit=limit, before_event=event), "matches")
+        assert [row["event"] for row in before] == [match[1] for match in wanted if match[:2] < (start, event)][-limit:]
+
+
+@settings(deadline=None, max_examples=100)
+@given(traces(), st.integers(0, 420), st.integers(1, 500), st.integers(0, 1), st.integers(0, 3))
+def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low: int, high: int) -> None:
+    end = begin + length
+    high = max(low, high)
+    sums: dict[str, list[int]] = {}
+    for event in brute_events(trace):
+        if event["end"] > begin and event["start"] < end and low <= event["depth"] <= high:
+            part = max(0, min(event["start"] + event["duration"], end) - max(event["start"], begin))
+            sums.setdefault(event["name"], []).append(part)
+    payload = ask(trace, totals=True, start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
+    found = {row["name"]: row for row in rows(payload, "totals")}
+    assert {name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in found.items()} == {
+        name: (len(parts), sum(parts), min(parts), max(parts)) for name, parts in sums.items()
+    }
+    assert all(0 <= row["self_ps"] <= row["total_ps"] for row in found.values())
+    assert payload.scalars["n_events"].value == sum(map(len, sums.values()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(traces(), st.integers(1, 60))
+def test_the_minimap_is_the_covered_share(trace: Trace, width: int) -> None:
+    payload = ask(trace, minimap=True, width_px=width)
+    end = int(payload.scalars["trace_duration_ps"].value or 0)
+    pixel = max(1, -(-end // width))
+    assert payload.scalars["pixel_ps"].value == pixel
+    outermost = [event for event in brute_events(trace) if event["depth"] == 0]
+    share: dict[tuple[str, int], float] = {}
+    for section, name in (("Host threads", "/host:CPU"), ("TPU:0", "/device:TPU:0")):
+        lines = [i for i in range(len(trace.lines)) if trace.plane_names[trace.lines["plane"][i]] == name and trace.lines["n_events"][i]]
+        for event in outermost:
+            for place in range(width) if event["track"] in lines else ():
+                overlap = min(event["start"] + event["duration"], (place + 1) * pixel) - max(event["start"], place * pixel)
+                if overlap > 0:
+                    share[section, place] = share.get((section, place), 0.0) + overlap / (pixel * len(lines))
+    found = {(row["section"], row["pixel"]): row["busy_fraction"] for row in rows(payload, "density")}
+    assert found == pytest.approx(share)
+
+
+STEPS = """
+    python     [train  ][train  ][train  ]
+    python       <f ><g>  <f >     <f >
+    worker        <MatMul:MatMul>  <x>
+"""
+
+
+def stepped() -> Trace:
+    return drawing(STEPS, {"train": [{"_r": 1, "step_num": 7 + i} for i in range(3)]}, start_ns=5_000)
+
+
+def test_steps_of_a_host_come_from_its_annotations() -> None:
+    steps = rows(ask(stepped()), "steps")
+    assert [(step["step"], step["name"], step["host"]) for step in steps] == [(7 + i, f"train {7 + i}", "worker-0") for i in range(3)]
+    assert rows(ask(stepped(), width_px=8), "steps") == []  # three steps on eight pixels are no marks any more
+    boxes = [box for box in rows(ask(stepped()), "boxes") if box["family"] == 8]
+    assert [box["name"] for box in boxes] == ["train 7", "train 8", "train 9"]
+    found = ask(stepped(), search="TRAIN 8")
+    assert [match["name"] for match in rows(found, "matches")] == ["train 8"]
+    assert found.scalars["n_matches"].value == 1
+
+
+def test_hosts_stand_side_by_side_in_time() -> None:
+    late = drawing("python  [late]", start_ns=9_000)
+    payload = ask(stepped(), late)
+    hosts = rows(payload, "hosts")
+    assert [(host["host"], host["offset_ps"], host["is_aligned"]) for host in hosts] == [
+        ("worker-0", 0, True),
+        ("worker-1", 4_000_000, True),
+    ]
+    box = next(box for box in rows(payload, "boxes") if box["name"] == "late")
+    assert (box["track"], box["event"]) == (LINES_PER_HOST, EVENTS_PER_HOST)
+    own_start = int(late.events["start_ps"][0])
+    assert box["start_ps"] == own_start + 4_000_000
+    details = ask(stepped(), late, event=EVENTS_PER_HOST)
+    assert details.scalars["start_ps"].value == box["start_ps"]
+    # The same event has the same id when its host is alone, at its own time.
+    alone = TOOL.run(session_of(stepped(), late), ["worker-1"], {})
+    (box,) = rows(alone, "boxes")
+    assert (box["event"], box["track"], box["start_ps"]) == (EVENTS_PER_HOST, LINES_PER_HOST, own_start)
+    assert not payload.diagnostics
+
+
+def test_a_clock_that_is_hours_away_is_not_believed() -> None:
+    far = drawing("python  [far]", start_ns=10**18)
+    payload = ask(stepped(), stepped(), far)
+    assert [host["is_aligned"] for host in rows(payload, "hosts")] == [True, True, False]
+    assert "worker-2" in payload.diagnostics[0].message
+    assert payload.diagnostics[0].remedy
+
+
+def test_of_many_hosts_the_first_sixteen_are_shown() -> None:
+    payload = ask(*[drawing("python  [a]")] * 18)
+    assert len(payload.hosts) == 16
+    assert "2 more" in payload.diagnostics[0].message
+
+
+def test_tracks_are_sorted_as_people_look_for_them() -> None:
+    text = "\n".join(
+        [f"{name}  [a]" for name in ("pool/10", "pool/2", "named", "main/5", "python")]
+        + ["/device:GPU:1:", "Stream #9(Compute)  [a]", "/device:GPU:0:", "Stream #12(Compute) [a]", "Stream #7(MemcpyH2D) [a]"]
+        + ["/device:TPU:0 SparseCore 1:", "Sparse Core Ops [a]", "/device:TPU:0:"]
+        + [f"{name}  [a]" for name in ("XLA Ops", "Source code", "Framework Ops", "Steps", "XLA Modules", "Framework Name Scope")]
+        + ["/device:CUSTOM:MOSAIC:3:", "tile [a]", "/host:other:", "odd [a]"]
+    )
+    tracks = rows(ask(drawing(text)), "tracks")
+    assert [track["order"] for track in tracks] == list(range(len(tracks)))
+    assert [(track["section"], track["name"]) for track in tracks] == [
+        ("GPU:0", "Stream #7(MemcpyH2D)"), ("GPU:0", "Stream #12(Compute)"),
+        ("TPU:0", "Steps"), ("TPU:0", "XLA Modules"), ("TPU:0", "Framework Name Scope"), ("TPU:0", "Framework Ops"),
+        ("TPU:0", "XLA Ops"), ("TPU:0", "Source code"), ("TPU:0 SparseCore 1", "Sparse Core Ops"),
+        ("GPU:1", "Stream #9(Compute)"), ("CUSTOM:MOSAIC:3", "tile"),
+        ("Host threads", "python"), ("Host threads", "main/5"), ("Host threads", "named"), ("Host threads", "pool/2"),
+        ("Host threads", "pool/10"), ("/host:other", "odd"),
+    ]  # fmt: skip
+    assert {track["name"]: track["kind"] for track in tracks}["XLA Modules"] == "modules"
+
+
+def test_details_tell_namesakes_neighbours_and_ancestors() -> None:
+    trace = stepped()
+    boxes = {(box["name"], box["start_ps"]): box for box in rows(ask(trace), "boxes")}
+    first, second, third = sorted((box for (name, _), box in boxes.items() if name == "f"), key=lambda box: box["start_ps"])
+    details = ask(trace, event=second["event"])
+    about = {row["name"]: row["value"] for row in rows(details, "about")}
+    assert about["step"] == "train 8"
+    assert about["track"] == "python"
+    assert [row["name"] for row in rows(details, "ancestors")] == ["train 8"]
+    assert details.scalars["n_same_name"].value == 3
+    assert details.scalars["same_total_ps"].value == sum(box["duration_ps"] for box in (first, second, third))
+    assert sum(row["n"] for row in rows(details, "histogram")) == 3
+    train = next(box for (name, _), box in boxes.items() if name == "train 7")
+    end = train["start_ps"] + train["duration_ps"]
+    inside = [box["duration_ps"] for (name, _), box in boxes.items() if name in "fg" and box["start_ps"] < end]
+    assert len(inside) == 2
+    assert ask(trace, event=train["event"]).scalars["self_time_ps"].value == train["duration_ps"] - sum(inside)
+    (neighbour,) = rows(ask(trace, event=first["event"], neighbour="next"), "neighbour")
+    assert (neighbour["name"], neighbour["depth"]) == ("g", 1)
+    (back,) = rows(ask(trace, event=neighbour["event"], neighbour="previous"), "neighbour")
+    assert back["event"] == first["event"]
+    assert rows(ask(trace, event=train["event"], neighbour="previous"), "neighbour") == []
+
+
+GPU = """
+    python     [train             ][train            ]
+    python      <launch><launch>    <launch>
+    /device:GPU:0:
+    Stream #1(Compute)    [k1][k2][k2]  [k1]
+"""
+
+
+def gpu() -> Trace:
+    kernel = {"tf_op": "net/dense/MatMul:MatMul", "hlo_op": "call.1::fusion.2", "program_id": 3}
+    kernels = [{"correlation_id": 1, "group_id": 0}, {"correlation_id": 2, "group_id": 0}, {"correlation_id": 9, "group_id": 0}]
+    stats = {
+        "train": [
+            {"_r": 1, "step_num": 1, "group_id": 0, "step_name": "train 1"},
+            {"_r": 1, "step_num": 2, "group_id": 1, "step_name": "train 2"},
+        ],
+        "launch": [{"correlation_id": 1, "group_id": 0}, {"correlation_id": 2, "group_id": 0}, {"correlation_id": 3, "group_id": 1}],
+        "k1": [kernels[0] | kernel, {"correlation_id": 3, "group_id": 1} | kernel],
+        "k2": [kernels[1] | kernel, kernels[2] | {"tf_op": "net/out/Relu:Relu"}],
+    }
+    return drawing(GPU, stats)
+
+
+def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
+    payload = ask(gpu())
+    tracks = {track["name"]: track for track in rows(payload, "tracks") if track["section"] == "GPU:0"}
+    assert list(tracks) == ["Steps", "Framework Name Scope", "Framework Ops", "XLA Ops", "Stream #1(Compute)"]
+    assert [track["is_derived"] for track in tracks.values()] == [True] * 4 + [False]
+    boxes = rows(payload, "boxes")
+    kernels = [box for box in boxes if box["track"] == tracks["Stream #1(Compute)"]["track"]]
+
+    def drawn(track: str) -> list[tuple[str, int, int, int]]:
+        own = [box for box in boxes if box["track"] == tracks[track]["track"]]
+        return [(box["name"], box["depth"], box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in own]
+
+    first, second, third, fourth = [(box["start_ps"], box["start_ps"] + box["duration_ps"]) for box in kernels]
+    assert drawn("Steps") == [("train 1", 0, first[0], third[1]), ("train 2", 0, *fourth)]
+    # Two kernels of one operation are one box, the step's end parts them from the next.
+    assert drawn("Framework Ops") == [
+        ("net/dense/MatMul:MatMul", 0, first[0], second[1]), ("net/out/Relu:Relu", 0, *third), ("net/dense/MatMul:MatMul", 0, *fourth)
+    ]  # fmt: skip
+    assert drawn("Framework Name Scope") == [
+        ("net", 0, first[0], third[1]), ("net", 0, *fourth), ("dense", 1, first[0], second[1]), ("out", 1, *third), ("dense", 1, *fourth)
+    ]  # fmt: skip
+    assert drawn("XLA Ops") == [
+        ("call.1", 0, first[0], second[1]), ("call.1", 0, *fourth), ("fusion.2", 1, first[0], second[1]), ("fusion.2", 1, *fourth)
+    ]  # fmt: skip
+
+
+def test_a_derived_event_can_be_searched_selected_and_left() -> None:
+    found = rows(ask(gpu(), search="dense/matmul"), "matches")
+    assert [match["name"] for match in found] == ["net/dense/MatMul:MatMul"] * 2
+    details = ask(gpu(), event=found[0]["event"])
+    about = {row["name"]: row["value"] for row in rows(details, "about")}
+    assert about["derived_from"] == "k1"
+    assert about["framework_op"] == "net/dense/MatMul:MatMul"
+    assert about["section"] == "GPU:0"
+    assert details.scalars["n_same_name"].value == 2
+    (neighbour,) = rows(ask(gpu(), event=found[0]["event"], neighbour="next"), "neighbour")
+    assert neighbour["name"] == "net/out/Relu:Relu"
+
+
+def test_flows_lead_from_launches_to_kernels() -> None:
+    payload = ask(gpu(), flows=True)
+    arrows = rows(payload, "flows")
+    assert payload.scalars["n_flows"].value == len(arrows) == 3
+    assert {arrow["kind"] for arrow in arrows} == {"kernel launch"}
+    assert all(arrow["from_ps"] <= arrow["to_ps"] for arrow in arrows)
+    launch = rows(ask(gpu(), search="launch"), "matches")[0]["event"]
+    (out,) = rows(ask(gpu(), event=launch), "flows")
+    assert (out["direction"], out["name"], out["kind"]) == ("out", "k1", "kernel launch")
+    (into,) = rows(ask(gpu(), event=out["event"]), "flows")
+    assert (into["direction"], into["event"]) == ("in", launch)
+    assert rows(ask(gpu(), flows=True, tracks="0"), "flows") == []
+
+
+def test_arguments_are_searched_when_asked() -> None:
+    trace = drawing("main  [a][b]", {"b": {"tf_op": "deep/Inside"}})
+    assert ask(trace, search="inside").scalars["n_matches"].value == 0
+    found = ask(trace, search="inside", search_args=True)
+    assert [match["name"] for match in rows(found, "matches")] == ["b"]
+    assert found.scalars["n_matches"].value == 1
+
+
+def test_totals_leave_derived_lines_out_unless_asked_for() -> None:
+    assert {row["name"] for row in rows(ask(gpu(), totals=True), "totals")} == {"train", "launch", "k1", "k2"}
+    track = next(track["track"] for track in rows(ask(gpu()), "tracks") if track["name"] == "Framework Ops")
+    found = rows(ask(gpu(), totals=True, tracks=str(track)), "totals")
+    assert {row["name"]: row["n"] for row in found} == {"net/dense/MatMul:MatMul": 2, "net/out/Relu:Relu": 1}
+
+
+def test_an_empty_trace_answers_everything() -> None:
+    empty = drawing("")
+    for params in ({}, {"search": "x"}, {"totals": True}, {"minimap": True}, {"flows": True}):
+        assert ask(empty, **params).tables
+
+
+@pytest.mark.parametrize("log", ["jax_train", "keras_slow_input"])
+def test_every_tables_times_lie_in_a_real_trace(log: str) -> None:
+    session = Session(str(demo_runs()[log]), cache=False)
+    payload = TOOL.run(session, None, {"flows": True})
+    end = payload.scalars["trace_duration_ps"].value or 0
+    boxes = rows(payload, "boxes")
+    assert all(0 <= box["start_ps"] <= end for box in boxes)
+    assert len({box["family"] for box in boxes}) >= 3
+    assert payload.scalars["n_flows"].value
+    events = session.trace(session.hosts[0]).n_events
+    assert sum(track["n_events"] for track in rows(payload, "tracks") if not track["is_derived"]) == events
+    assert sum(box["n_merged"] for box in boxes) == sum(track["n_events"] for track in rows(payload, "tracks"))

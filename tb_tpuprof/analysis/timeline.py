@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.timeline_derived import Derived, derived
 from tb_tpuprof.analysis.timeline_layers import Layer, layer
 from tb_tpuprof.analysis.timeline_names import Names, first_more, names_of
@@ -61,17 +60,19 @@ class Timeline:
 
 
 @once
+def file_layer(trace: Trace) -> Layer:
+    """Rows of the file's own events."""
+    return layer(trace.events["start_ps"], trace.events["duration_ps"], trace.line_offsets)
+
+
+@once
 def timeline(trace: Trace) -> Timeline:
     """Rows, depths and names of a trace; about 20 ns an event."""
-    events = trace.events
-    with ThreadPoolExecutor(1) as pool:  # the index is made by native loops that do not hold the interpreter's lock
-        filing = pool.submit(layer, events["start_ps"], events["duration_ps"], trace.line_offsets)
-        made = derived(trace)
-        names = names_of(trace, made.texts)
-        file = filing.result()
-    first_line = len(trace.lines)
-    own = layer(made.start_ps, made.duration_ps, made.line_offsets, first_line, trace.n_events)
-    return Timeline(file, own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))
+    together(trace, file_layer, derived)
+    made = derived(trace)
+    names = names_of(trace, made.texts)
+    own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines), trace.n_events)
+    return Timeline(file_layer(trace), own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))
 
 
 def event_names(trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:

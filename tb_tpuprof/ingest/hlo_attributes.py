@@ -47,7 +47,7 @@ class AttributeReader:
     def read(self, start: int, size: int, rows_of_ids: Callable[[Any], Any]) -> Attributes:
         """Everything of the instruction in data[start:start + size]."""
         message = Message(self.data, start, size)
-        found: dict[str, Any] = {name: read(message) for number, name, read in _PARTS if message.has(number)}
+        found: dict[str, Any] = {name: read(message) for number in message.numbers_present for name, read in _PARTS.get(number, ())}
         if message.has(8):
             found["literal"] = read_literal(message.submessage(8), self.shapes)
         if message.has(37):
@@ -68,7 +68,8 @@ class AttributeReader:
 
 
 def _options(message: Message) -> dict[str, int | float | str]:
-    options = {name: getattr(message, how)(number) for number, (name, how) in _OPTIONS.items() if message.has(number)}
+    present = ((number, *_OPTIONS[number]) for number in message.numbers_present if number in _OPTIONS)
+    options = {name: getattr(message, how)(number) for number, name, how in present}
     if message.has(59):
         solve = message.submessage(59)
         options |= {
@@ -160,31 +161,33 @@ def _original_value(message: Message) -> tuple[tuple[tuple[int, ...], str, tuple
     return tuple((index, array.text(1), array.numbers(2)) for index, array in elements)
 
 
-_PARTS: tuple[tuple[int, str, Callable[[Message], Any]], ...] = (
-    (14, "dimensions", lambda m: m.numbers(14)),
-    (15, "window", _window),
-    (16, "convolution", _convolution),
-    (50, "feature_group_count", lambda m: m.number(50)),
-    (58, "batch_group_count", lambda m: m.number(58)),
-    (30, "dot", _dot),
-    (90, "dot", _ragged_dot),
-    (33, "gather", _gather),
-    (34, "gather_slice_sizes", lambda m: m.numbers(34)),
-    (48, "scatter", _scatter),
-    (17, "slices", lambda m: _triples(m, 17)),
-    (20, "dynamic_slice_sizes", lambda m: m.numbers(20)),
-    (21, "padding", lambda m: _triples(m.submessage(21), 1)),
-    (31, "fft_type", lambda m: m.number(31)),
-    (32, "fft_length", lambda m: m.numbers(32)),
-    (63, "comparison_direction", lambda m: m.text(63)),
-    (72, "comparison_type", lambda m: m.text(72)),
-    (52, "source_target_pairs", _pairs),
-    (40, "sharding", lambda m: read_sharding(m.submessage(40))),
-    (68, "frontend", lambda m: m.submessage(68).map(1)),
-    (51, "precision", lambda m: m.submessage(51).numbers(1)),
-    (51, "algorithm", lambda m: m.submessage(51).number(2)),
-    (74, "operand_aliases", _aliases),
-    (26, "channel_id", lambda m: m.number(26)),
-    (79, "execution_thread", lambda m: m.text(79)),
-    (88, "original_value", _original_value),
-)
+_PARTS: dict[int, tuple[tuple[str, Callable[[Message], Any]], ...]] = {
+    14: (("dimensions", lambda m: m.numbers(14)),),
+    15: (("window", _window),),
+    16: (("convolution", _convolution),),
+    50: (("feature_group_count", lambda m: m.number(50)),),
+    58: (("batch_group_count", lambda m: m.number(58)),),
+    30: (("dot", _dot),),
+    90: (("dot", _ragged_dot),),
+    33: (("gather", _gather),),
+    34: (("gather_slice_sizes", lambda m: m.numbers(34)),),
+    48: (("scatter", _scatter),),
+    17: (("slices", lambda m: _triples(m, 17)),),
+    20: (("dynamic_slice_sizes", lambda m: m.numbers(20)),),
+    21: (("padding", lambda m: _triples(m.submessage(21), 1)),),
+    31: (("fft_type", lambda m: m.number(31)),),
+    32: (("fft_length", lambda m: m.numbers(32)),),
+    63: (("comparison_direction", lambda m: m.text(63)),),
+    72: (("comparison_type", lambda m: m.text(72)),),
+    52: (("source_target_pairs", _pairs),),
+    40: (("sharding", lambda m: read_sharding(m.submessage(40))),),
+    68: (("frontend", lambda m: m.submessage(68).map(1)),),
+    51: (
+        ("precision", lambda m: m.submessage(51).numbers(1)),
+        ("algorithm", lambda m: m.submessage(51).number(2)),
+    ),
+    74: (("operand_aliases", _aliases),),
+    26: (("channel_id", lambda m: m.number(26)),),
+    79: (("execution_thread", lambda m: m.text(79)),),
+    88: (("original_value", _original_value),),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,11 @@ class Message:
     def has(self, number: int) -> bool:
         """Whether the field is there."""
         return number in self._fields
+
+    @property
+    def numbers_present(self) -> Iterable[int]:
+        """The numbers of the fields that are there."""
+        return self._fields.keys()
 
     def number(self, number: int) -> int:
         """A varint as int64."""

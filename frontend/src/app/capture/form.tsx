@@ -1,4 +1,5 @@
 /** The form of a capture: targets, duration, level of detail, and the rest that few need. Enter starts. */
+import { effect } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CaptureInfo, CaptureOption } from '../../api/capture';
@@ -7,7 +8,7 @@ import { recall, RECENT_KEY, remember } from '../../base/storage';
 import { capture, captureInfo, followCapture, isStarting, startCapture, startError } from '../../state/capture';
 import { Choices, Field } from '../../widgets/form';
 import { RichText } from '../../widgets/rich_text';
-import { captureRequest, changedOptions, checkForm, restoreForm, splitTargets, withRecent, type CaptureForm, type FieldErrors } from './model';
+import { captureRequest, changedOptions, checkForm, restoreForm, splitTargets, withoutRunName, withRecent, type CaptureForm, type FieldErrors } from './model';
 import { OptionField } from './option_fields';
 import { TargetFields } from './target_fields';
 
@@ -17,6 +18,11 @@ const WORKERS = 'workers_list';
 
 /** Kept while the page lives, so that a closed dialog opens as it was left. */
 let kept: CaptureForm | null = null;
+
+// A run has its name once: the next capture begins without.
+effect(() => {
+  if (capture.value?.state === 'done' && kept) kept = { ...kept, options: withoutRunName(kept.options) };
+});
 
 /** The form's next contents: "Try the failed ones again". */
 export function refill(change: Partial<CaptureForm>): void {

@@ -144,6 +144,10 @@ export function restoreTargets(known: unknown, defaultTargets: string): TargetFo
 /** The name of a run is of one run: it is not taken from the last time. */
 const NOT_KEPT = 'run_name';
 
+export function withoutRunName(options: CaptureForm['options']): Record<string, string> {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name !== NOT_KEPT));
+}
+
 export function restoreForm(known: unknown, info: CaptureInfo): CaptureForm {
   const kept = (typeof known === 'object' && known ? known : {}) as Record<string, unknown>;
   const options: Record<string, string> = {};

@@ -1,0 +1,167 @@
+"""Watching a running job in TensorBoard: numbers of its Monitor call, of short profiles, and of nobody who answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tb_tpuprof.capture.messages import MONITOR
+from tests.browser.conftest import Server, start_tensorboard
+from tests.browser.walking import expect_state, expect_tool, frame_of, heading, link, open_tool, state_of
+from tests.capture.double import free_target, good, raw, serving
+from tests.capture.monitor_double import LEVEL_2, monitor_reply
+from tests.free_port import free_port
+from tests.golden_files import demo_runs
+from tests.integration.jobs import python_with, running
+
+XSPACE = next(demo_runs()["jax_train"].glob("*.xplane.pb")).read_bytes()
+JAX_JOB = """
+import jax, jax.numpy as jnp
+jax.profiler.start_server({port})
+step = jax.jit(lambda x: jnp.tanh(x @ x) / 3)
+x = jnp.ones((256, 256))
+for n in range(10**9):
+    with jax.profiler.StepTraceAnnotation("train", step_num=n):
+        x = step(x).block_until_ready()
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """TensorBoard on one of the demo runs; a monitor writes nothing there."""
+    scratch = tmp_path_factory.mktemp("monitor")
+    started = start_tensorboard(demo_runs()["jax_train"].parents[2], scratch)
+    yield started
+    started.process.terminate()
+    started.process.wait(20)
+
+
+def main(page: Page) -> Locator:
+    """The page beside the side bar."""
+    return frame_of(page).get_by_role("main")
+
+
+def tile(page: Page, title: str) -> Locator:
+    """A key number by its title."""
+    return main(page).locator(".tile").filter(has=page.locator("dt", has_text=re.compile(f"^{re.escape(title)}$")))
+
+
+def watch_job(page: Page, server: Server, targets: str, interval_ms: int = 100) -> None:
+    """Open the page and start."""
+    page.goto(link(server.url, tool="monitor"))
+    expect(heading(page)).to_have_text("Monitor")
+    main(page).get_by_label("Targets").fill(targets)
+    main(page).get_by_label("Interval").fill(str(interval_ms))
+    main(page).get_by_label("Interval").press("Enter")
+
+
+def stop(page: Page) -> None:
+    """Press the button, and wait for the form to come back."""
+    main(page).get_by_role("button", name="Stop").click()
+    expect(main(page).get_by_role("button", name="Start")).to_be_visible()
+
+
+def test_the_numbers_of_a_job_that_tells_them(page: Page, server: Server) -> None:
+    with serving(methods={MONITOR: [raw(monitor_reply(LEVEL_2))]}) as (target, double):
+        watch_job(page, server, f"grpc://{target}")
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        expect(tile(page, "Device idle")).to_contain_text("36.9")
+        expect(tile(page, "Matrix unit")).to_contain_text("10.7")
+        expect(tile(page, "Waiting for input")).to_contain_text("1.50")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("the job's own")
+        expect(frame_of(page).get_by_role("navigation", name="Live")).to_contain_text("on")
+        expect(main(page).get_by_role("region", name="Step time").locator("canvas")).to_be_visible()
+        expect_state(page, tool="monitor", targets=str(target), interval_ms="100")
+        stop(page)
+    n = len(double.requests)
+    assert n >= 1
+    page.wait_for_timeout(500)
+    assert len(double.requests) == n
+    expect(tile(page, "Step time")).to_contain_text("90.8")
+
+
+def test_the_samples_as_csv(page: Page, server: Server) -> None:
+    with serving(methods={MONITOR: [raw(monitor_reply(LEVEL_2))]}) as (target, _):
+        watch_job(page, server, str(target))
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        stop(page)
+    with page.expect_download() as download:
+        main(page).get_by_role("button", name="CSV").click()
+    head, first = Path(download.value.path()).read_text("utf-8").splitlines()[:2]
+    row = dict(zip(head.split(","), first.split(","), strict=True))
+    assert (row["target"], float(row["step_time_avg_ps"])) == (str(target), pytest.approx(90.8e9))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", row["time_utc"])
+
+
+def test_the_numbers_of_short_profiles_are_called_that(page: Page, server: Server) -> None:
+    with serving(good(0.05, XSPACE)) as (target, _):
+        watch_job(page, server, str(target))
+        expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes")
+        stop(page)
+
+
+def test_it_goes_on_while_a_tool_is_shown_and_after_a_reload(page: Page, server: Server) -> None:
+    with serving(methods={MONITOR: [raw(monitor_reply(LEVEL_2))]}) as (target, double):
+        watch_job(page, server, str(target))
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        open_tool(page, "Overview")
+        expect_tool(page, "Overview")
+        n = len(double.requests)
+        page.wait_for_timeout(600)
+        assert len(double.requests) > n
+        page.go_back()
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        page.reload()
+        expect(main(page)).to_contain_text(f"Watching {target}")
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        stop(page)
+
+
+def test_nobody_who_answers_is_told_with_what_to_try(page: Page, server: Server) -> None:
+    lost = free_target()
+    watch_job(page, server, str(lost))
+    expect(main(page)).to_contain_text(re.compile(f"{re.escape(str(lost))}.*refused"))
+    expect(main(page)).to_contain_text("start_server")
+    expect(main(page).get_by_role("button", name="Start")).to_be_visible()
+    expect(main(page).get_by_label("Targets")).to_have_value(str(lost))
+
+
+def test_one_of_two_who_does_not_answer_keeps_the_other(page: Page, server: Server) -> None:
+    lost = free_target()
+    with serving(methods={MONITOR: [raw(monitor_reply(LEVEL_2))]}) as (target, _):
+        watch_job(page, server, f"{target}, {lost}")
+        expect(tile(page, "Step time")).to_contain_text("90.8")
+        expect(main(page).get_by_label("Verdict")).to_contain_text("1 target of 2 could not be reached")
+        stop(page)
+
+
+def test_a_link_fills_the_form_and_starts_nothing(page: Page, server: Server) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(f"{request.method} {request.url.rpartition('/')[2]}"))
+    page.goto(link(server.url, tool="monitor", targets="worker:9012", interval_ms="250"))
+    expect(main(page).get_by_label("Targets")).to_have_value("worker:9012")
+    expect(main(page).get_by_label("Interval")).to_have_value("250")
+    assert "GET capture" in asked
+    assert "POST monitor" not in asked
+    assert "Monitor" in page.title()
+    assert state_of(page)["tool"] == "monitor"
+
+
+def test_what_is_wrong_is_said_at_its_field(page: Page, server: Server) -> None:
+    watch_job(page, server, "worker", interval_ms=1)
+    expect(main(page).get_by_label("Targets")).to_have_accessible_description(re.compile("needs a port"))
+    expect(main(page).get_by_label("Interval")).to_have_accessible_description(re.compile("A whole number"))
+
+
+def test_a_real_job_is_watched(page: Page, server: Server, tmp_path: Path) -> None:
+    port = free_port()
+    with running(python_with("jax"), JAX_JOB.format(port=port), tmp_path, port):
+        watch_job(page, server, f"localhost:{port}", interval_ms=500)
+        expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes", timeout=60_000)
+        expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
+        stop(page)

@@ -1,21 +1,24 @@
 """One call of a profiler service: a profile's bytes or a monitor's numbers, or a CaptureFailed that says what went wrong.
 
-A reply is received once, by gRPC; no message is made of it. The calls are `unary_stream` (the same on the wire as the service's
-unary ones) because only then can the reply's beginning be told from its end. Each attempt has a channel of its own: gRPC would
-otherwise remember an address that failed and refuse it for a while.
+grpcio connects, tells what is wrong where that fails, and makes the calls whose replies are small; a profile comes by `download`,
+which copies it less. Each attempt has a channel of its own: gRPC would otherwise remember an address that failed and refuse it for a while.
 """
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.capture.cancellation import Cancellation
+from tb_tpuprof.capture.download import CallFailed, Download
 from tb_tpuprof.capture.failures import failure, of_status, of_text
 from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, message_class
 from tb_tpuprof.capture.options import CaptureOptions
@@ -34,10 +37,12 @@ _CHANNEL = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
 )
-Stage = Callable[[str], object]
+# Told a stage's name, and while receiving how many bytes have come and of how many.
+Stage = Callable[[str, int, int], object]
+_STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def _nobody(_name: str) -> None:
+def _nobody(_name: str, _received: int, _size: int) -> None:
     """Who is told of stages when nobody asked."""
 
 
@@ -72,7 +77,7 @@ def profile_once(
 ) -> Reply:
     """One attempt at a profile. `begin` is called once connected, may wait, and returns when to begin (Unix ns; 0: at once).
 
-    `stage` is told profiling and receiving as they begin. With a repository the server is asked to write the file
+    `stage` is told profiling, then receiving, again and again as bytes come. With a repository the server is asked to write the file
     itself, and the reply holds no profile. Raises CaptureFailed.
     """
 
@@ -80,7 +85,10 @@ def profile_once(
         return bytes(profile_request(options, begin() if begin else 0, repository).SerializeToString())
 
     how = Call(options.attempt_deadline_s, options.max_reply_bytes, cancel or Cancellation(), stage or _nobody)
-    data = _call(target, PROFILE, request, how)
+    _connect(target, how)
+    content = request()
+    how.stage("profiling", 0, 0)
+    data = _download(target, PROFILE, content, how)
     try:
         return read_reply(data)
     except Malformed as error:
@@ -92,7 +100,9 @@ def new_session(target: Target, options: CaptureOptions, workers: Sequence[str],
     request = message_class("NewSessionRequest")(
         request=profile_request(options, 0, repository), repository_root=repository.root, hosts=workers, session_id=repository.session
     )
-    data = _call(target, NEW_SESSION, request.SerializeToString, Call(options.attempt_deadline_s, options.max_reply_bytes, cancel, _nobody))
+    data = _call(
+        target, NEW_SESSION, request.SerializeToString(), Call(options.attempt_deadline_s, options.max_reply_bytes, cancel, _nobody)
+    )
     reply = _parsed(target, "NewSessionResponse", data)
     if reply.error_message:
         raise of_text(target, reply.error_message.decode("utf-8", "replace"))
@@ -105,7 +115,7 @@ def monitor_once(
     """One sample at monitoring level 1 or 2 over `duration_ms`. Raises CaptureFailed (`unimplemented`: there is no monitor)."""
     request = message_class("MonitorRequest")(duration_ms=duration_ms, monitoring_level=level, timestamp=has_timestamp)
     how = Call(30.0 + duration_ms / 1000, _MONITOR_BYTES, cancel or Cancellation(), _nobody)
-    data = _call(target, MONITOR, request.SerializeToString, how)
+    data = _call(target, MONITOR, request.SerializeToString(), how)
     reply = _parsed(target, "MonitorResponse", data)
     told = reply.monitor_result
     return MonitorReply(
@@ -159,51 +169,74 @@ class Call:
     stage: Stage
 
 
-def _call(target: Target, method: str, request: Callable[[], bytes], how: Call) -> bytes:
-    """The reply's bytes as they came; the request is made once connected. Ends within the deadline, and at once when cancelled."""
-    options = (*_CHANNEL, ("grpc.max_receive_message_length", how.limit_bytes))
-    with grpc.insecure_channel(target.uri, options) as channel:
+def _call(target: Target, method: str, request: bytes, how: Call) -> bytes:
+    """A small reply's bytes. Ends within the deadline, and at once when cancelled."""
+    with _channel(target, how) as channel:
         _knock(channel, target, how)
-        content = request()
-        how.stage("profiling")
-        return _receive(channel, target, method, content, how)
+        try:
+            data = _receive_from(channel.unary_stream(method)(request, timeout=how.deadline_s), how)
+        except grpc.RpcError as error:
+            _check_cancelled(target, how)
+            raise of_status(target, error.code(), error.details() or "", how.deadline_s, how.limit_bytes) from None
+    if data is None:
+        raise failure(target, "garbage", what="an empty answer")
+    return data
+
+
+def _channel(target: Target, how: Call) -> grpc.Channel:
+    return grpc.insecure_channel(target.uri, (*_CHANNEL, ("grpc.max_receive_message_length", min(how.limit_bytes, 2**31 - 1))))
+
+
+def _connect(target: Target, how: Call) -> None:
+    """Make sure that a gRPC server answers at the address."""
+    with _channel(target, how) as channel:
+        _knock(channel, target, how)
 
 
 def _knock(channel: grpc.Channel, target: Target, how: Call) -> None:
     """Connect, and know that it is done: a call that no server has is turned down by every gRPC server at once."""
     wait_s = min(CONNECT_SECONDS, how.deadline_s)
     try:
-        _receive_from(channel.unary_stream(_NO_METHOD)(b"", timeout=wait_s), replace(how, stage=_nobody))
+        _receive_from(channel.unary_stream(_NO_METHOD)(b"", timeout=wait_s), how)
     except grpc.RpcError as error:
         _check_cancelled(target, how)
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
             raise failure(target, "unreachable", said=f": no answer within {wait_s:.0f} s") from None
         if error.code() == grpc.StatusCode.UNAVAILABLE:
-            raise of_status(target, error, wait_s, how.limit_bytes) from None
+            raise of_status(target, error.code(), error.details() or "", wait_s, how.limit_bytes) from None
 
 
-def _receive(channel: grpc.Channel, target: Target, method: str, request: bytes, how: Call) -> bytes:
-    ends_at = time.monotonic() + how.deadline_s - _CLOCK_SECONDS
-    call = channel.unary_stream(method)(request, timeout=how.deadline_s)
+def _download(target: Target, method: str, request: bytes, how: Call) -> memoryview:
+    ends_at = time.monotonic() + how.deadline_s
     try:
-        data = _receive_from(call, how)
-    except grpc.RpcError as error:
+        with socket.create_connection((target.host, target.port), min(CONNECT_SECONDS, how.deadline_s)) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            download = Download(connection, how.limit_bytes, ends_at, lambda n, size: how.stage("receiving", n, size))
+            with how.cancel.calling(partial(_hang_up, connection)):
+                return download.fetch(str(target), method, request)
+    except CallFailed as error:
         _check_cancelled(target, how)
-        if time.monotonic() >= ends_at:
+        # The server knows the deadline too, and may break off a little before we do.
+        if error.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0] or time.monotonic() >= ends_at - _CLOCK_SECONDS:
             raise failure(target, "deadline", seconds=how.deadline_s) from None
-        raise of_status(target, error, how.deadline_s, how.limit_bytes) from None
-    _check_cancelled(target, how)
-    if data is None:
-        raise failure(target, "garbage", what="an empty answer")
-    return data
+        if error.is_garbage:
+            raise failure(target, "garbage", what=error.text) from None
+        code = _STATUS.get(error.code, grpc.StatusCode.UNKNOWN)
+        raise of_status(target, code, error.text, how.deadline_s, how.limit_bytes) from None
+    except OSError as error:
+        _check_cancelled(target, how)
+        raise of_status(target, grpc.StatusCode.UNAVAILABLE, error.strerror or str(error), how.deadline_s, how.limit_bytes) from None
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _receive_from(call: Any, how: Call) -> bytes | None:
     """The only message of a call; None where there is none. Raises RpcError, also where the call fails after its message."""
     try:
         with how.cancel.calling(call.cancel):
-            call.initial_metadata()
-            how.stage("receiving")
             data: bytes | None = next(call, None)
             next(call, None)
             return data

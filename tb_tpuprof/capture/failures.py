@@ -94,9 +94,8 @@ def failure(target: object, reason: str, **facts: Any) -> CaptureFailed:
     return CaptureFailed(str(target), reason, message.format(**words), remedy)
 
 
-def of_status(target: object, error: Any, seconds: float, limit_bytes: int) -> CaptureFailed:
-    """The failure behind a gRPC error after `seconds`."""
-    code, text = error.code(), str(error.details() or "")
+def of_status(target: object, code: grpc.StatusCode, text: str, seconds: float, limit_bytes: int) -> CaptureFailed:
+    """The failure behind a gRPC status after `seconds`."""
     reason = _reason_in(text) or _CODES.get(code, "failed")
     said = quoted(text)
     limit = f"{limit_bytes / 2**30:.3g} GiB" if limit_bytes >= 2**30 else f"{limit_bytes / 2**20:.3g} MiB"

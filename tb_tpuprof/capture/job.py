@@ -28,6 +28,7 @@ from tb_tpuprof.ingest.writing import RunFolder
 
 logger = logging.getLogger("tb_tpuprof")
 _GATHER_SECONDS = 2.0
+_REPORT_SECONDS = 0.1
 ENDED = ("saved", "failed", "cancelled")
 
 
@@ -166,7 +167,7 @@ class _Work:
         except ProfilerError as error:
             self._set("failed", message=error.message, remedy=error.remedy, reason=error.kind)
         except MemoryError:
-            remedy = "Profile for a shorter time or with lower levels; receiving takes about three times the profile's size."
+            remedy = "Profile for a shorter time or with lower levels; the profile is held in memory while it is received."
             self._set("failed", message=f"The profile of {self.target} does not fit into memory.", remedy=remedy, reason="memory")
         except Exception:
             logger.exception("capture of %s failed", self.target)
@@ -198,10 +199,8 @@ class _Work:
             raise failure(self.target, "empty")
         if not reply.pieces:
             return self._written_by_servers(self._repository())
-        size = reply.size_bytes
-        self._set("receiving", received_bytes=size, size_bytes=size)
-        self.job.folder.save(self.progress.host, reply.pieces)
-        self._set("saved")
+        size = self.job.folder.save(self.progress.host, reply.pieces)
+        self._set("saved", received_bytes=size, size_bytes=size)
 
     def _profile(self, repository: Repository | None) -> Reply:
         return profile_once(self.target, self.job.options, self.job.cancel, self._begin, self._stage, repository)
@@ -211,7 +210,7 @@ class _Work:
         folder, job = self.job.folder, self.job
         before = folder.file_sizes()
         if job.workers:
-            self._stage("profiling")
+            self._stage("profiling", 0, 0)
             reply = new_session(self.target, job.options, job.workers, repository, job.cancel)
         else:
             reply = self._profile(repository)
@@ -233,9 +232,11 @@ class _Work:
             self._has_arrived = True
             self.job.gate.arrive()
 
-    def _stage(self, name: str) -> None:
-        duration_ms = self.job.options.duration_ms + (self.job.options.delay_ms if self.progress.attempt == 1 else 0)
-        self._set(name, profiling_ms=duration_ms)
+    def _stage(self, name: str, received: int, size: int) -> None:
+        is_new = name != self.progress.state
+        if is_new or received == size or time.monotonic() - self.progress.since_s > _REPORT_SECONDS:
+            duration_ms = self.job.options.duration_ms + (self.job.options.delay_ms if self.progress.attempt == 1 else 0)
+            self._set(name, profiling_ms=duration_ms, received_bytes=received, size_bytes=size or None)
 
     def _set(self, state: str, **facts: Any) -> None:
         now = {"message": "", "remedy": "", "reason": "", **facts}

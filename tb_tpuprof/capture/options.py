@@ -24,7 +24,7 @@ class CaptureOptions:
     num_tracing_attempts: int = 3
     retry_wait_s: float = 1.0  # before the second attempt; each further wait is twice as long
     min_deadline_s: float = 60.0  # per attempt: collecting and sending takes longer than the profiling itself
-    max_reply_bytes: int = 2 * GIB - 1  # a larger profile is refused before it is received
+    max_reply_bytes: int = 2 * GIB  # a larger profile is refused before it is received
 
     def __post_init__(self) -> None:
         for option in OPTIONS:

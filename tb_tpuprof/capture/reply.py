@@ -34,7 +34,7 @@ class Reply:
         return sum(len(piece) for piece in self.pieces)
 
 
-def read_reply(data: bytes) -> Reply:
+def read_reply(data: bytes | memoryview) -> Reply:
     """The profile within a reply. Raises Malformed. The pieces are views of `data`."""
     view = memoryview(data)
     pieces: list[memoryview] = []

@@ -1,0 +1,246 @@
+"""One gRPC call whose reply is large: the message is read from the socket into the memory where it stays, and copied no more.
+
+grpcio puts a message together twice more (three times its size at the peak, 85 ms of a processor for 50 MB instead of 30), and tells
+nothing of how much has come. What is needed of HTTP/2 (RFC 9113) for one call on one connection is little: frames, windows that are
+opened wide at the start, and the status among the trailers.
+"""
+
+from __future__ import annotations
+
+import mmap
+import socket
+import struct
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tb_tpuprof.capture.headers import BadHeaders, Decoder, encoded
+
+_DATA, _HEADERS, _RST, _SETTINGS, _PUSH, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
+_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 0x20
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_STREAM = 1
+_OUR_FRAME, _THEIR_FRAME = 2**24 - 1, 2**14
+_WIDEST, _FIRST_WINDOW = 2**31 - 1, 65_535
+_REFILL_BYTES = 2**28
+_MAX_BLOCK = 2**16
+_MAX_REQUEST = _FIRST_WINDOW - 5
+_MAX_FRAMES_WITHOUT_DATA = 10_000
+_HUGE_PAGE = 2 * 2**20
+# Code of RST_STREAM or GOAWAY → code of gRPC.
+_RESETS = {0: 13, 7: 14, 8: 1, 11: 8, 12: 7}
+OK, CANCELLED, UNKNOWN, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE = 0, 1, 2, 4, 8, 12, 13, 14
+
+
+class CallFailed(Exception):
+    """A gRPC status that is not OK: its number and text. `is_garbage`: the peer speaks no HTTP/2 or no gRPC."""
+
+    def __init__(self, code: int, text: str, is_garbage: bool = False) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+        self.is_garbage = is_garbage
+
+
+@dataclass
+class Download:
+    """A call on a connection. `on_bytes(received, size)` is told when the reply begins, with (0, 0), and as it comes."""
+
+    connection: socket.socket
+    limit_bytes: int
+    ends_at: float  # on the monotonic clock
+    on_bytes: Callable[[int, int], object]
+    _decoder: Decoder = field(default_factory=Decoder)
+    _prefix: bytearray = field(default_factory=bytearray)
+    _message: memoryview | None = None
+    _size: int = 0
+    _n_received: int = 0
+    _n_unacknowledged: int = 0
+    _block: bytearray = field(default_factory=bytearray)
+    _block_ends_stream: bool = False
+    _status: tuple[int, str] | None = None
+    _is_over: bool = False
+
+    def fetch(self, authority: str, path: str, request: bytes) -> memoryview:
+        """The reply's message. Raises CallFailed."""
+        if len(request) > _MAX_REQUEST:
+            raise CallFailed(EXHAUSTED, "the request is too large")
+        try:
+            self._send(authority, path, request)
+            n_idle = 0
+            while not self._is_over:
+                before = self._n_received
+                self._frame()
+                n_idle = 0 if self._n_received > before else n_idle + 1
+                if n_idle > _MAX_FRAMES_WITHOUT_DATA:
+                    raise CallFailed(INTERNAL, "endless frames without data", is_garbage=True)
+        except BadHeaders as error:
+            raise CallFailed(INTERNAL, f"bad headers: {error}", is_garbage=True) from None
+        except TimeoutError:
+            raise CallFailed(DEADLINE, "deadline exceeded") from None
+        except OSError as error:
+            raise CallFailed(UNAVAILABLE, f"socket closed: {error.strerror or error}") from None
+        return self._result()
+
+    def _send(self, authority: str, path: str, request: bytes) -> None:
+        timeout_ms = max(1, round((self.ends_at - time.monotonic()) * 1000))
+        block = encoded(
+            (
+                (":method", "POST"), (":scheme", "http"), (":path", path), (":authority", authority), ("te", "trailers"),
+                ("grpc-timeout", f"{min(timeout_ms, 99_999_999)}m"), ("content-type", "application/grpc"), ("user-agent", "tb-tpuprof"),
+            )
+        )  # fmt: skip
+        settings = struct.pack(">HIHIHI", 2, 0, 4, _WIDEST, 5, _OUR_FRAME)  # no push; window and frames as large as can be
+        body = struct.pack(">BI", 0, len(request)) + request
+        parts = [body[at : at + _THEIR_FRAME] for at in range(0, len(body), _THEIR_FRAME)]
+        frames = [_frame(_SETTINGS, 0, settings, 0), _frame(_WINDOW, 0, struct.pack(">I", _WIDEST - _FIRST_WINDOW), 0)]
+        frames.append(_frame(_HEADERS, _END_HEADERS, block))
+        frames += [_frame(_DATA, _END_STREAM if i == len(parts) - 1 else 0, part) for i, part in enumerate(parts)]
+        self._wait()
+        self.connection.sendall(_PREFACE + b"".join(frames))
+
+    def _frame(self) -> None:
+        head = self._exactly(9)
+        size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+        stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
+        if size > _OUR_FRAME or (head[:4] == b"HTTP" and not self._n_received):
+            raise CallFailed(INTERNAL, "no HTTP/2 is spoken there", is_garbage=True)
+        if kind == _DATA and stream == _STREAM:
+            self._data(size, flags)
+        elif kind in (_HEADERS, _CONTINUATION) and stream == _STREAM:
+            self._headers(kind, flags, self._exactly(_bounded(size, _MAX_BLOCK)))
+        else:
+            self._control(kind, flags, self._exactly(_bounded(size, _MAX_BLOCK)), stream)
+
+    def _control(self, kind: int, flags: int, payload: bytes, stream: int) -> None:
+        """Frames about the connection, or about the end of the call."""
+        if kind == _SETTINGS and not flags & _ACK:
+            self.connection.sendall(_frame(_SETTINGS, _ACK, b"", 0))
+        elif kind == _PING and not flags & _ACK:
+            self.connection.sendall(_frame(_PING, _ACK, payload, 0))
+        elif kind == _RST and stream == _STREAM:
+            code = int.from_bytes(payload[:4], "big")
+            raise CallFailed(_RESETS.get(code, INTERNAL), f"RST_STREAM with error {code}")
+        elif kind == _GOAWAY and int.from_bytes(payload[:4], "big") & 0x7FFFFFFF < _STREAM:
+            raise CallFailed(UNAVAILABLE, f"GOAWAY: {payload[8:200].decode('utf-8', 'replace')}")
+        elif kind in (_DATA, _HEADERS, _PUSH, _CONTINUATION):
+            raise CallFailed(INTERNAL, f"a frame of kind {kind} that nobody asked for", is_garbage=True)
+
+    def _headers(self, kind: int, flags: int, payload: bytes) -> None:
+        if kind == _HEADERS:
+            start = (1 if flags & _PADDED else 0) + (5 if flags & _PRIORITY else 0)
+            stop = len(payload) - (payload[0] if flags & _PADDED and payload else 0)
+            payload = payload[start:stop]
+            self._block, self._block_ends_stream = bytearray(), bool(flags & _END_STREAM)
+        self._block += payload
+        _bounded(len(self._block), _MAX_BLOCK)
+        if not flags & _END_HEADERS:
+            return
+        headers = dict(self._decoder.decode(bytes(self._block)))
+        if headers.get(b":status", b"200") != b"200":
+            code = headers[b":status"].decode("latin-1")
+            raise CallFailed(UNIMPLEMENTED if code == "404" else UNAVAILABLE, f"HTTP status {code}")
+        if b"grpc-status" in headers:
+            said = urllib.parse.unquote_to_bytes(headers.get(b"grpc-message", b"")).decode("utf-8", "replace")
+            number = headers[b"grpc-status"]
+            self._status = (int(number) if number.isdigit() and len(number) < 4 else UNKNOWN, said)
+        if self._block_ends_stream:
+            self._is_over = True
+        else:
+            self.on_bytes(0, 0)
+
+    def _data(self, size: int, flags: int) -> None:
+        n_left = size
+        padding = 0
+        if flags & _PADDED:
+            padding = self._exactly(1)[0]
+            n_left -= 1 + padding
+        if n_left < 0:
+            raise CallFailed(INTERNAL, "padding beyond its frame", is_garbage=True)
+        while n_left and self._message is None:
+            part = self._exactly(min(n_left, 5 - len(self._prefix)))
+            self._prefix += part
+            n_left -= len(part)
+            if len(self._prefix) == 5:
+                self._begin_message()
+        if n_left:
+            self._fill(n_left)
+        if padding:
+            self._exactly(padding)
+        self._refill(size)
+        self._is_over = bool(flags & _END_STREAM)
+
+    def _begin_message(self) -> None:
+        is_packed, self._size = struct.unpack(">BI", self._prefix)
+        if is_packed:
+            raise CallFailed(INTERNAL, "a compressed message that nobody asked for", is_garbage=True)
+        if self._size > self.limit_bytes:
+            raise CallFailed(EXHAUSTED, f"received message larger than max ({self._size} vs. {self.limit_bytes})")
+        self._message = _memory(self._size)
+
+    def _fill(self, n_bytes: int) -> None:
+        assert self._message is not None
+        if self._n_received + n_bytes > self._size:
+            raise CallFailed(INTERNAL, "more than one message", is_garbage=True)
+        stop = self._n_received + n_bytes
+        while self._n_received < stop:
+            self._wait()
+            n = self.connection.recv_into(self._message[self._n_received : stop])
+            if not n:
+                raise CallFailed(UNAVAILABLE, "socket closed in the middle of the answer")
+            self._n_received += n
+            self.on_bytes(self._n_received, self._size)
+
+    def _refill(self, n_bytes: int) -> None:
+        """Open the windows again after a large part, long before they are used up."""
+        self._n_unacknowledged += n_bytes
+        if self._n_unacknowledged >= _REFILL_BYTES:
+            more = struct.pack(">I", self._n_unacknowledged)
+            self.connection.sendall(_frame(_WINDOW, 0, more, 0) + _frame(_WINDOW, 0, more))
+            self._n_unacknowledged = 0
+
+    def _result(self) -> memoryview:
+        code, text = self._status or (UNKNOWN, "the answer has no status")
+        if code != OK:
+            raise CallFailed(code, text, is_garbage=self._status is None)
+        if self._message is None or self._n_received < self._size:
+            raise CallFailed(INTERNAL, "an empty answer", is_garbage=True)
+        return self._message[: self._size]
+
+    def _exactly(self, n_bytes: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < n_bytes:
+            self._wait()
+            part = self.connection.recv(n_bytes - len(parts))
+            if not part:
+                raise CallFailed(UNAVAILABLE, "socket closed")
+            parts += part
+        return bytes(parts)
+
+    def _wait(self) -> None:
+        left = self.ends_at - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.connection.settimeout(left)
+
+
+def _frame(kind: int, flags: int, payload: bytes, stream: int = _STREAM) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def _bounded(size: int, limit: int) -> int:
+    if size > limit:
+        raise CallFailed(INTERNAL, f"a frame of {size} bytes that should be short", is_garbage=True)
+    return size
+
+
+def _memory(size: int) -> memoryview:
+    """Memory of which only what is written to is used; in large pages where the system has them, for faulting in small ones takes as
+    long as receiving."""
+    if size < _HUGE_PAGE:
+        return memoryview(bytearray(size))
+    area = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        area.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(area)

@@ -1,7 +1,15 @@
 """The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
 
 from tb_tpuprof.errors import ToolNotFound
-from tb_tpuprof.tools import framework_op_stats, input_pipeline_analyzer, overview_page, tf_data_bottleneck_analysis, trace_viewer
+from tb_tpuprof.tools import (
+    framework_op_stats,
+    input_pipeline_analyzer,
+    kernel_stats,
+    memory_profile,
+    overview_page,
+    tf_data_bottleneck_analysis,
+    trace_viewer,
+)
 from tb_tpuprof.tools.base import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -10,6 +18,8 @@ TOOLS: tuple[Tool, ...] = (
     tf_data_bottleneck_analysis.TOOL,
     trace_viewer.TOOL,
     framework_op_stats.TOOL,
+    kernel_stats.TOOL,
+    memory_profile.TOOL,
 )
 
 

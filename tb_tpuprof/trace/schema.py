@@ -70,11 +70,13 @@ HOT_STATS = (
     "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id", "is_eager",
     "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
     "flops", "model_flops", "bytes_accessed", "parent_id", "element_id",
+    "allocator_name", "index_on_host", "device_ordinal", "bytes_reserved", "bytes_allocated", "bytes_available", "fragmentation",
+    "peak_bytes_in_use", "requested_bytes", "allocation_bytes", "addr", "region_type", "data_type", "shape",
 )  # fmt: skip
 # Further ones that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
-    "/device:GPU:": ("kernel_details", "shape"),
-    "/device:TPU:": ("run_id", "queue_id", "device_ordinal", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id"),
+    "/device:GPU:": ("kernel_details",),
+    "/device:TPU:": ("run_id", "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id"),
 }
 
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload, Table } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
-import { countsIdle, donutsOf, initialView, shownShares } from './model';
+import { shownShares } from '../donuts';
+import { countsIdle, donutsOf, initialView } from './model';
 
 function shares(rows: [string, number][]): Table {
   return {

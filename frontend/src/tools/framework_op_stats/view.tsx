@@ -5,8 +5,8 @@ import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { Donut } from '../donut';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { Donut } from './donut';
 import { countsIdle, donutsOf, initialView, TOTALS } from './model';
 import './style.css';
 

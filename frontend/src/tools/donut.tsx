@@ -2,20 +2,21 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { exactText, format } from '../../base/units';
-import { baseOption, Chart, tipElement, type Colors } from '../../widgets/chart';
-import { shownShares, type Donut as DonutData, type Slice } from './model';
+import { exactText, format } from '../base/units';
+import { baseOption, Chart, tipElement, type Colors } from '../widgets/chart';
+import './donut.css';
+import { shownShares, type Donut as DonutData, type Slice } from './donuts';
 
 const SIZE_PX = 150;
 
-function donutOption(slices: readonly Slice[], shares: ReadonlyMap<string, number>, color: Colors): EChartsCoreOption {
+function donutOption(timeName: string, slices: readonly Slice[], shares: ReadonlyMap<string, number>, color: Colors): EChartsCoreOption {
   const base = baseOption(color);
   const shown = slices.filter((slice) => shares.has(slice.name));
   const tip = ({ dataIndex }: { dataIndex: number }): HTMLElement => {
     const slice = shown[dataIndex] as Slice;
     const dot = color(slice.token);
     return tipElement(slice.title, [
-      { color: dot, name: 'Self time', value: format(slice.selfTimePs, 'ps') },
+      { color: dot, name: timeName, value: format(slice.timePs, 'ps') },
       { color: 'transparent', name: 'Share', value: exactText(Number((shares.get(slice.name) ?? 0).toPrecision(4)), 'fraction') },
     ]);
   };
@@ -53,7 +54,7 @@ export function Donut({ donut, onPick }: { donut: DonutData; onPick: (name: stri
         label={`${donut.title}: ${largest ? `${largest.title} ${format(largest.fraction, 'fraction')}` : ''}`}
         height={SIZE_PX}
         optionKey={`${[...hidden].join()}|${donut.slices.map((slice) => slice.title + slice.fraction).join()}`}
-        option={(color) => donutOption(donut.slices, shares, color)}
+        option={(color) => donutOption(donut.timeName, donut.slices, shares, color)}
         on={{ click: (event) => onPick((event as { name: string }).name) }}
       />
       <ul>
@@ -61,7 +62,7 @@ export function Donut({ donut, onPick }: { donut: DonutData; onPick: (name: stri
           const share = shares.get(slice.name);
           return (
             <li key={slice.name}>
-              <button type="button" aria-pressed={!hidden.has(slice.name)} data-tip={`${slice.title}\n${format(slice.selfTimePs, 'ps')} self time`} onClick={() => toggle(slice.name)}>
+              <button type="button" aria-pressed={!hidden.has(slice.name)} data-tip={`${slice.title}\n${format(slice.timePs, 'ps')} ${donut.timeName.toLowerCase()}`} onClick={() => toggle(slice.name)}>
                 <span class="dot" style={{ background: `var(${slice.token})` }} />
                 <span class="name">{slice.title}</span>
                 <b>{share === undefined ? 'off' : format(share, 'fraction')}</b>

@@ -1,0 +1,77 @@
+/** Time by kernel and by library as donuts, then the table: by kernel and operation, or summed by one of them. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { canOpen } from '../../state/catalog';
+import { openTool } from '../../state/selection';
+import { Segments } from '../../widgets/segments';
+import { Section, Tiles } from '../../widgets/summary';
+import { Tail } from '../../widgets/tail';
+import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { Donut } from '../donut';
+import { donutOf } from '../donuts';
+import { idleColumns, tableData, type ToolProps } from '../tool';
+import { GROUPINGS, groupingOf, initialView, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
+
+type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
+
+function KernelTable({ table, grouping, params, setParams }: { table: PayloadTable; grouping: Grouping } & ViewProps): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
+  const view = useMemo(() => parseView(params, initial), [params, initial]);
+  const nameOf = (row: number): string => String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
+  const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
+    if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
+    const launch = column.name === 'max_ps' && canOpen('trace_viewer') ? longestLaunch(table, row) : null;
+    if (!launch) return undefined;
+    return (
+      <button type="button" class="text-link" data-tip={`${text}: see this launch on the timeline`} onClick={() => openTool('trace_viewer', { hosts: launch.host, ...launch.params })}>
+        {text}
+      </button>
+    );
+  };
+  const open = (row: number): void => setParams({ ...withoutTable(params), by: undefined, [`f.${grouping.column}`]: `=${nameOf(row)}` }, 'push');
+  return (
+    <Table
+      key={grouping.name}
+      data={data}
+      label={table.title}
+      view={view}
+      onView={(next, how) => setParams(viewChange(view, next, initial), how)}
+      totals={TOTALS}
+      mono={['kernel', 'op']}
+      barToken="--c-compute"
+      render={render}
+      {...(grouping.column ? { onRow: open } : {})}
+    />
+  );
+}
+
+export function KernelStatsView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
+  const grouping = groupingOf(params['by']);
+  const table = payload.tables[grouping.table];
+  const donuts = useMemo(() => [...donutOf('kernel', payload.tables['top_kernels'], 'total_ps'), ...donutOf('library', payload.tables['top_libraries'], 'total_ps')], [payload]);
+  const pick = (column: string, name: string): void => setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
+  const choose = (name: string): void => setParams({ ...withoutTable(params), by: name === GROUPINGS[0]?.name ? undefined : name }, 'push');
+  if (!table?.n_rows && !payload.tables['kernels']?.n_rows) return <></>;
+  return (
+    <>
+      <Tiles tiles={Object.values(payload.scalars)} />
+      {donuts.length > 0 && (
+        <Section title="Where the time goes" note="time of kernels">
+          <div class="donuts">
+            {donuts.map((donut) => (
+              <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
+            ))}
+          </div>
+        </Section>
+      )}
+      {table && (
+        <Section title="Kernels" note={table.note || 'on all chosen hosts'} end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}>
+          <KernelTable table={table} grouping={grouping} params={params} setParams={setParams} />
+        </Section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+/** The history of the chosen memory: drag to zoom (the server is asked anew), click to see what is in use at that moment. */
+import type { VNode } from 'preact';
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { scalarNumber } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
+import { format } from '../../base/units';
+import { Chart } from '../../widgets/chart';
+import { Legend, Section } from '../../widgets/summary';
+import type { ToolProps } from '../tool';
+import { HEIGHT_PX, historyOption, LEFT_PX, RIGHT_PX, SERIES } from './history_option';
+import { clamped, dragged, hiddenAtFirst, moved, pointsOf, windowOf, windowParams, type MemoryRow, type Window } from './model';
+
+type HistoryProps = { payload: Payload; timeline: Table; memory: MemoryRow | undefined } & Pick<ToolProps, 'setParams'>;
+
+interface Drag {
+  from: number;
+  to: number;
+}
+
+/** The share of the plot's width that the pointer is at. */
+function shareAt(event: PointerEvent, box: HTMLElement): number {
+  const { left, width } = box.getBoundingClientRect();
+  return (event.clientX - left - LEFT_PX) / Math.max(1, width - LEFT_PX - RIGHT_PX);
+}
+
+function useDrag(onZoom: (drag: Drag) => void): { drag: Drag | null; handlers: Record<string, (event: PointerEvent) => void> } {
+  const [drag, setDrag] = useState<Drag | null>(null);
+  const started = useRef<Drag | null>(null);
+  const set = (next: Drag | null): void => {
+    started.current = next;
+    setDrag(next);
+  };
+  const handlers = {
+    onPointerDown: (event: PointerEvent) => {
+      const share = shareAt(event, event.currentTarget as HTMLElement);
+      if (event.button !== 0 || share < 0 || share > 1 || (event.target as Element).closest('button')) return;
+      set({ from: share, to: share });
+    },
+    onPointerMove: (event: PointerEvent) => {
+      if (!started.current) return;
+      const share = shareAt(event, event.currentTarget as HTMLElement);
+      if (Math.abs(share - started.current.from) > 0.005) (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+      set({ from: started.current.from, to: share });
+    },
+    onPointerUp: () => {
+      const done = started.current;
+      set(null);
+      if (done) onZoom(done);
+    },
+    onPointerCancel: () => set(null),
+  };
+  return { drag, handlers };
+}
+
+function Selection({ drag }: { drag: Drag }): VNode {
+  const [low, high] = [Math.max(0, Math.min(drag.from, drag.to)), Math.min(1, Math.max(drag.from, drag.to))];
+  const room = `(100% - ${LEFT_PX + RIGHT_PX}px)`;
+  return <div class="mp-selection" style={{ left: `calc(${LEFT_PX}px + ${low} * ${room})`, width: `calc(${high - low} * ${room})` }} />;
+}
+
+function ZoomButtons({ window, tracePs, onWindow }: { window: Window; tracePs: number; onWindow: (window: Window | null) => void }): VNode {
+  const isWhole = window.startPs <= 0 && window.endPs >= tracePs;
+  const button = (label: string, text: string, next: () => Window | null, disabled = false): VNode => (
+    <button type="button" class="button small" aria-label={label} data-tip={label} disabled={disabled} onClick={() => onWindow(next())}>
+      {text}
+    </button>
+  );
+  return (
+    <span class="mp-zoom" role="group" aria-label="Zoom">
+      {button('Zoom in', '+', () => moved(window, 0.5, 0, tracePs))}
+      {button('Zoom out', '−', () => moved(window, 2, 0, tracePs), isWhole)}
+      {button('Earlier', '‹', () => moved(window, 1, -0.5, tracePs), window.startPs <= 0)}
+      {button('Later', '›', () => moved(window, 1, 0.5, tracePs), window.endPs >= tracePs)}
+      {button('Whole capture', 'All', () => null, isWhole)}
+    </span>
+  );
+}
+
+export function HistorySection({ payload, timeline, memory, setParams }: HistoryProps): VNode {
+  const window = windowOf(payload);
+  const tracePs = scalarNumber(payload, 'trace_duration_ps') ?? window.endPs;
+  const atPs = scalarNumber(payload, 'at_ps') ?? 0;
+  const [hidden, setHidden] = useState<ReadonlySet<string>>(() => hiddenAtFirst(memory));
+  const points = useMemo(() => clamped(pointsOf(timeline), window), [payload]);
+  const show = (next: Window | null): void => setParams(windowParams(next, tracePs), 'push');
+  const { drag, handlers } = useDrag(({ from, to }) => {
+    const next = dragged(window, from, to);
+    if (next) show(next);
+    else if (Math.abs(to - from) < 0.005) setParams({ at_ps: String(Math.round(window.startPs + from * (window.endPs - window.startPs))) }, 'push');
+  });
+  const toggle = (name: string): void => {
+    const next = new Set(hidden);
+    if (!next.delete(name)) next.add(name);
+    setHidden(next);
+  };
+  const items = memory && points.some(({ stack }) => stack > 0) ? SERIES : SERIES.filter(({ name }) => name !== 'stack');
+  const controls = (
+    <>
+      <Legend items={items} hidden={hidden} onToggle={toggle} />
+      <ZoomButtons window={window} tracePs={tracePs} onWindow={show} />
+    </>
+  );
+  const label = `Memory in use: ${memory?.name ?? ''} from ${format(window.startPs, 'ps')} to ${format(window.endPs, 'ps')}, peak ${format(memory?.peakBytes ?? null, 'bytes')}`;
+  return (
+    <Section title="Memory in use" note={`${timeline.note} · drag to zoom, click for what is in use then`} end={controls}>
+      <div class="mp-history" {...handlers}>
+        <Chart
+          label={label}
+          height={HEIGHT_PX}
+          optionKey={`${[...hidden].join()}|${memory?.fullName}|${window.startPs}|${window.endPs}|${atPs}|${points.length}|${payload.run}`}
+          option={(color) => historyOption({ timeline, points, window, hidden, atPs }, color)}
+        />
+        {drag && Math.abs(drag.to - drag.from) > 0.005 && <Selection drag={drag} />}
+      </div>
+    </Section>
+  );
+}

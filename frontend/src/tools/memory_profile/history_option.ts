@@ -1,0 +1,106 @@
+/** The history of a memory as an ECharts option: stack, heap and free on top of one another, fragmentation on an axis of its own. */
+import type { EChartsCoreOption } from 'echarts/core';
+import { rowOf } from '../../api/table';
+import type { Table } from '../../api/types';
+import { format, scaleFor, UNKNOWN } from '../../base/units';
+import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';
+import type { Point, Window } from './model';
+
+export const LEFT_PX = 64;
+export const RIGHT_PX = 52;
+export const HEIGHT_PX = 300;
+
+export const SERIES = [
+  { name: 'stack', title: 'Stack', token: '--q-3' },
+  { name: 'heap', title: 'Heap', token: '--q-0' },
+  { name: 'free', title: 'Free', token: '--c-idle' },
+  { name: 'fragmentation', title: 'Fragmentation', token: '--q-4' },
+] as const;
+
+export interface History {
+  timeline: Table;
+  points: readonly Point[];
+  window: Window;
+  hidden: ReadonlySet<string>;
+  /** The moment that the table below is of. */
+  atPs: number;
+}
+
+const FACTS = [
+  ['op', 'Operation', ''],
+  ['allocation_bytes', 'Size', 'bytes'],
+  ['requested_bytes', 'Requested', 'bytes'],
+  ['step', 'Step', ''],
+  ['region', 'Region', ''],
+  ['dtype', 'Data type', ''],
+  ['shape', 'Shape', ''],
+] as const;
+
+/** What the event at a point was, and the level after it. */
+function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
+  return (params) => {
+    const at = Math.min(params[0]?.dataIndex ?? 0, timeline.n_rows - 1);
+    const [row, point] = [rowOf(timeline, at), points[at]];
+    const text = (value: unknown, unit: string): string => (typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN);
+    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(([name, title, unit]) => ({ color: 'transparent', name: title, value: text(row[name], unit) }));
+    const levels = SERIES.map(({ name, title, token }) => ({ color: color(token), name: title, value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes') }));
+    return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [...facts, ...levels]);
+  };
+}
+
+/** Areas from the top one down, each filled to the floor, so that every one hides the lower part of the one before. */
+function areas({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
+  const shown = SERIES.slice(0, 3).filter(({ name }) => !hidden.has(name));
+  return shown
+    .map(({ title, token }, i) => ({
+      type: 'line',
+      name: title,
+      step: 'end',
+      symbol: 'none',
+      lineStyle: { width: 0 },
+      areaStyle: { color: color(token), opacity: 1 },
+      itemStyle: { color: color(token) },
+      emphasis: { disabled: true },
+      data: points.map((point) => [point.ps / timeFactor, shown.slice(0, i + 1).reduce((sum, part) => sum + point[part.name], 0) / factor]),
+    }))
+    .reverse();
+}
+
+function fragmentation({ points, hidden, atPs }: History, timeFactor: number, color: Colors): object {
+  const { title, token } = SERIES[3];
+  const isShown = !hidden.has('fragmentation');
+  return {
+    type: 'line',
+    name: title,
+    step: 'end',
+    symbol: 'none',
+    yAxisIndex: 1,
+    lineStyle: { color: color(token), width: 1.5 },
+    itemStyle: { color: color(token) },
+    emphasis: { disabled: true },
+    data: points.map((point) => [point.ps / timeFactor, isShown ? point.fragmentation * 100 : null]),
+    markLine: { silent: true, symbol: 'none', animation: false, label: { show: false }, lineStyle: { color: color('--text'), type: 'dashed', width: 1 }, data: [{ xAxis: atPs / timeFactor }] },
+  };
+}
+
+export function historyOption(history: History, color: Colors): EChartsCoreOption {
+  const { points, window, hidden } = history;
+  const base = baseOption(color);
+  const shown = SERIES.slice(0, 3).filter(({ name }) => !hidden.has(name));
+  const largest = Math.max(1, ...points.map((point) => shown.reduce((sum, { name }) => sum + point[name], 0)));
+  const scale = scaleFor(largest, 'bytes');
+  const time = scaleFor(window.endPs, 'ps');
+  const style = axisStyle(color);
+  const yStyle = { ...style, axisLine: { show: false }, nameGap: 10 };
+  return {
+    ...base,
+    grid: { left: LEFT_PX, right: RIGHT_PX, top: 28, bottom: 26 },
+    tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'line', snap: true }, formatter: tip(history, color) },
+    xAxis: { type: 'value', min: window.startPs / time.factor, max: window.endPs / time.factor, name: time.label, nameLocation: 'end', nameGap: 8, ...style, splitLine: { show: false } },
+    yAxis: [
+      { type: 'value', name: scale.label, min: 0, ...yStyle },
+      { type: 'value', name: 'scattered, %', min: 0, max: 100, splitNumber: 2, ...yStyle, splitLine: { show: false } },
+    ],
+    series: [...areas(history, scale.factor, time.factor, color), fragmentation(history, time.factor, color)],
+  };
+}

@@ -1,0 +1,117 @@
+/** The memory profile's payload as what the page draws: points of the history, small histories, windows to zoom to. Pure. */
+import { numberOf, rowOf, rowsOf, scalarNumber } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
+
+export interface Point {
+  ps: number;
+  stack: number;
+  heap: number;
+  free: number;
+  fragmentation: number;
+}
+
+export interface Window {
+  startPs: number;
+  endPs: number;
+}
+
+/** One memory of the overview, with the points of its small history. */
+export interface MemoryRow {
+  row: number;
+  /** What the server calls it: HOST/NAME. */
+  fullName: string;
+  name: string;
+  host: string;
+  peakBytes: number;
+  capacityBytes: number;
+  usedFraction: number;
+  floorRise: number;
+  points: { ps: number; used: number }[];
+}
+
+/** The width that is asked for: few different ones, so that answers are remembered. */
+export function widthFor(innerWidth: number): string {
+  return String(Math.min(4000, Math.max(800, Math.ceil(innerWidth / 400) * 400)));
+}
+
+export function pointsOf(timeline: Table | undefined): Point[] {
+  const of = (row: Record<string, unknown>, name: string): number => numberOf(row[name] as number) ?? 0;
+  return rowsOf(timeline).map((row) => ({
+    ps: of(row, 'start_ps'),
+    stack: of(row, 'stack_bytes'),
+    heap: of(row, 'heap_bytes'),
+    free: of(row, 'free_bytes'),
+    fragmentation: of(row, 'fragmentation_fraction'),
+  }));
+}
+
+/** The window that the payload is of. */
+export function windowOf(payload: Payload): Window {
+  return { startPs: scalarNumber(payload, 'start_ps') ?? 0, endPs: scalarNumber(payload, 'end_ps') ?? 1 };
+}
+
+/** The points as steps that fill the window: the level before it at its left edge, the last level up to its right one. */
+export function clamped(points: readonly Point[], window: Window): Point[] {
+  const inside = points.map((point) => (point.ps < window.startPs ? { ...point, ps: window.startPs } : point));
+  const last = inside.at(-1);
+  return last && last.ps < window.endPs ? [...inside, { ...last, ps: window.endPs }] : inside;
+}
+
+/** The part of a window between two shares of its width, whichever way they were dragged; null: too narrow to mean it. */
+export function dragged(window: Window, from: number, to: number): Window | null {
+  const [low, high] = [Math.max(0, Math.min(from, to)), Math.min(1, Math.max(from, to))];
+  const length = window.endPs - window.startPs;
+  if (high - low < 0.005 || (high - low) * length < 1000) return null;
+  return { startPs: Math.round(window.startPs + low * length), endPs: Math.round(window.startPs + high * length) };
+}
+
+/** The window scaled about its middle and moved by shares of its length, within the trace. */
+export function moved(window: Window, scale: number, shift: number, tracePs: number): Window {
+  const length = Math.min(tracePs, Math.max(1000, (window.endPs - window.startPs) * scale));
+  const middle = (window.startPs + window.endPs) / 2 + shift * (window.endPs - window.startPs);
+  const startPs = Math.round(Math.min(Math.max(0, middle - length / 2), Math.max(0, tracePs - length)));
+  return { startPs, endPs: Math.round(startPs + length) };
+}
+
+/** The URL parameters of a window; the whole trace takes none. */
+export function windowParams(window: Window | null, tracePs: number): Record<string, string | undefined> {
+  const isWhole = !window || (window.startPs <= 0 && window.endPs >= tracePs);
+  return { start_ps: isWhole ? undefined : String(window.startPs), end_ps: isWhole ? undefined : String(window.endPs) };
+}
+
+/** Memories in the server's order, with their small histories. */
+export function memoriesOf(payload: Payload): MemoryRow[] {
+  const points = new Map<number, { ps: number; used: number }[]>();
+  for (const { row, start_ps: start, used_bytes: used } of rowsOf(payload.tables['history'])) {
+    const list = points.get(Number(row)) ?? [];
+    list.push({ ps: Number(start), used: Number(used) });
+    points.set(Number(row), list);
+  }
+  const table = payload.tables['memories'];
+  return Array.from({ length: table?.n_rows ?? 0 }, (_, row) => {
+    const cells = rowOf(table as Table, row);
+    const number = (name: string): number => numberOf(cells[name]) ?? 0;
+    const [host, name] = [String(cells['host'] ?? ''), String(cells['memory'] ?? '')];
+    return {
+      ...{ row, host, name, fullName: `${host}/${name}` },
+      ...{ peakBytes: number('peak_bytes'), capacityBytes: number('capacity_bytes'), usedFraction: number('used_fraction'), floorRise: number('floor_rise_bytes') },
+      points: points.get(row) ?? [],
+    };
+  });
+}
+
+/** The outline of a small history as an SVG path in a box of 100 × 100, its highest point touching the top. */
+export function sparkPath(points: readonly { ps: number; used: number }[], endPs: number): string {
+  const top = Math.max(1, ...points.map(({ used }) => used));
+  const at = ({ ps, used }: { ps: number; used: number }): [string, string] => [((100 * ps) / Math.max(1, endPs)).toFixed(2), (100 - (100 * used) / top).toFixed(2)];
+  const parts = points.map((point, i) => {
+    const [x, y] = at(point);
+    return i === 0 ? `M${x} 100V${y}` : `H${x}V${y}`;
+  });
+  return parts.length ? `${parts.join('')}H100V100Z` : '';
+}
+
+/** Series that are not drawn at first: free memory, where it would press all else flat. */
+export function hiddenAtFirst(row: MemoryRow | undefined): Set<string> {
+  return new Set(row && row.usedFraction < 0.25 ? ['free'] : []);
+}

@@ -1,0 +1,88 @@
+"""Names of GPU kernels and of the operations that launch them: which library a kernel is of, whether it runs on matrix units.
+
+Looked at once per distinct name. Names are what NVIDIA's and AMD's libraries and the compilers give their kernels; nothing
+else in a trace tells which units a kernel ran on.
+"""
+
+from __future__ import annotations
+
+import re
+
+XLA = "XLA"
+OTHER = "Other"
+
+# First match wins: what a kernel is built of (cub, cutlass) comes after who built it.
+_LIBRARIES: tuple[tuple[str, str], ...] = (
+    ("NCCL / RCCL", r"nccl|rccl|msccl|nvshmem"),
+    ("Flash attention", r"flash_?(fwd|bwd|attn|attention)|fmha|\bAttentionKernel|sm90_.*attention|aiter::"),
+    ("rocBLAS / Tensile", r"^Cijk_|^Custom_Cijk_|tensile|rocblas|hipblaslt"),
+    ("Composable Kernel", r"\bck(_tile)?::|_ZN2ck|xdlops|gridwise_|^kernel_(batched_)?gemm_.*xdl"),
+    ("MIOpen", r"miopen|Im[23]d2Col|Col2Im[23]d|igemm_(fwd|bwd|wrw)_|Sp3AsmConv|naive_conv_|BatchNormFwd|BatchNormBwd|^gfx9\w*conv"),
+    ("PyTorch native", r"\bat::(native|cuda|\()|\bat_cuda_detail|\bc10::|\btorch::|vectorized_elementwise_kernel|^multi_tensor_apply"),
+    ("TensorFlow / Eigen", r"tensorflow::|Eigen::"),
+    ("Triton", r"triton|gemm_fusion_|_0d1(d\d)*|^matmul_kernel|^_(attn_fwd|attn_bwd|layer_norm)_?"),
+    ("cuDNN", r"cudnn|xmma_(sparse_)?(conv|fprop|dgrad|wgrad|implicit|warp_specialized_implicit)|implicit_convolve|convolve_|"
+     r"_(fprop|dgrad|wgrad)_|winograd|^bn_(fw|bw)_|conv2d_c1_k1|RNN_blockPersist|LSTM_elementWise|nchwToNhwc|nhwcToNchw"),
+    ("cutlass", r"cutlass|cute::"),
+    ("cuBLAS", r"cublas|nvjet|xmma_(sparse_)?gemm|^(maxwell|pascal|volta|turing|ampere|hopper|sm\d+)_.*(gemm|16816|1688|884)|gemv|gemmSN|"
+     r"gemmk1|splitKreduce|splitK_|\bgemm_kernel|^dot_kernel|^reduce_1Block|trsm|^void gemm"),
+    ("cuFFT / rocFFT", r"cufft|_fft|^fft|rocfft|\bregular_fft|vector_fft"),
+    ("CUB / Thrust", r"\bcub::|thrust::|rocprim::|hipcub"),
+    ("GPU runtime", r"__amd_rocclr_|^Memset|^Memcpy|hipMem"),
+    (XLA, r"fusion|^wrapped_|^(input|loop|concatenate|transpose|copy|scatter|reduce|sort|iota|broadcast|convert)(_[\w.]*)?(\.kd)?$|\bxla::|"
+     r"redzone_checker|RepeatBufferKernel"),
+)  # fmt: skip
+_PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE if name != "Composable Kernel" else 0)) for name, pattern in _LIBRARIES)
+
+# Instructions and tiles in the names of kernels for matrix units, by generation.
+_TENSOR_CORE = re.compile(
+    "|".join(
+        (
+            # Volta, Turing, Ampere, Ada (m×n×k of one instruction), cuDNN's convolutions
+            r"h884|s884|c1688|h1688|s1688|16816|i8816|i16832|i16864|s161616|[hibdq]mma(?!p)|wmma|tensorop|tf32|conv1x1|conv2d_c1_k1",
+            r"dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|xmma_(gemm|fprop|dgrad|wgrad|implicit_gemm|sparse_(conv|gemm))",
+            r"xmma_warp_specialized_implicit_gemm|flash_?(fwd|bwd)|fmha",
+            # Hopper: warp groups; cuBLAS calls its kernels nvjet
+            r"gmma|nvjet|warpgroup(?!_reg)|mainloopsm90|cutlass3x_sm90|sm90a?_.*gemm",
+            # Blackwell: fifth generation, tensor memory
+            r"tcgen05|utc[a-z]?mma|(?<![a-z])umma|mainloopsm1[0-9]{2}|cutlass3x_sm1[0-9]{2}|sm1[0-2][0-9][af]?_.*(gemm|fprop|dgrad|wgrad|xmma)",
+            # Triton's dot, where it is the kernel's purpose
+            r"gemm_fusion_|triton_(gemm|mm|bmm|tem)_|triton_.*_(mm|bmm|addmm)_|^_?matmul_kernel|^_attn_(fwd|bwd)",
+            # AMD: matrix instructions in Tensile's names (MI16x16x16x1), Composable Kernel's and MIOpen's
+            r"_mi\d+x\d+x\d+(x\d+)?_|mfma|xdl|_gtcx",
+        )
+    ),
+    re.IGNORECASE,
+)  # fmt: skip
+# What says of itself that it multiplies on the ordinary units.
+_ORDINARY = re.compile(r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)", re.IGNORECASE)
+
+# Operations (their last name, without number) that matrix units can do.
+_ELIGIBLE = re.compile(
+    r"(Conv[23]D|Conv2DBackprop(Filter|Input)|Conv3DBackprop(Filter|Input)(V2)?|DepthwiseConv2dNative(Backprop(Filter|Input))?"
+    r"|BatchMatMul(V\d)?|MatMul|FusedMatMul|Einsum|Xla(Dot|DotV2)|XlaConv(V2)?|CudnnRNN\w*)$"
+    r"|^(dot_general|dot|convolution|conv_general_dilated|ragged_dot|custom_linear_solve_dot|dot_product_attention)$"
+    r"|^(aten::)?(mm|addmm|bmm|baddbmm|matmul|linear|_?convolution|cudnn_convolution|miopen_convolution|conv[123]d|convolution_backward"
+    r"|_scaled_mm|_scaled_dot_product_\w+attention\w*|_flash_attention\w*|einsum)$"
+    r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
+)
+_NUMBER = re.compile(r"([._]\d+)+$")
+
+
+def library_of(kernel: str, is_compiled: bool = False) -> str:
+    """The library a kernel is of. `is_compiled`: the trace ties it to an HLO instruction, so that an unknown name is XLA's own."""
+    for name, pattern in _PATTERNS:
+        if pattern.search(kernel):
+            return name
+    return XLA if is_compiled else OTHER
+
+
+def uses_tensor_cores(kernel: str) -> bool:
+    """Whether a kernel's name tells of tensor cores (NVIDIA) or matrix cores (AMD)."""
+    return _TENSOR_CORE.search(kernel) is not None and _ORDINARY.search(kernel) is None
+
+
+def is_tensor_core_eligible(op: str, type_: str = "") -> bool:
+    """Whether an operation multiplies matrices or convolves, so that tensor cores could do it."""
+    leaf = op.rpartition("/")[2].rpartition("::")[2]
+    return any(_ELIGIBLE.search(_NUMBER.sub("", word)) is not None for word in (leaf, type_) if word)

@@ -1,0 +1,116 @@
+"""Which operation each kernel was launched for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.event_names import parse_op
+from tb_tpuprof.analysis.hlo_names import Instruction, instructions
+from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible
+from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
+from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.trace.trace import Trace
+
+Rows = npt.NDArray[np.intp]
+Codes = npt.NDArray[np.int64]
+_MODULE = "XlaModule:"  # what stands for an operation where a whole program is one
+
+
+@dataclass(frozen=True)
+class KernelOps:
+    """`code[i]`: the operation of kernel i, a row of `names` and `is_eligible`; row 0 is none. `is_compiled[i]`: it has an HLO."""
+
+    code: Codes
+    names: tuple[str, ...]
+    is_eligible: tuple[bool, ...]
+    is_compiled: npt.NDArray[np.bool_]
+
+
+class _Names:
+    """Operations as they are found, each once."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, bool], int] = {("", False): 0}
+
+    def code(self, name: str, eligible: bool) -> int:
+        return self.rows.setdefault((name, eligible), len(self.rows))
+
+
+def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
+    """Operations of kernels (ascending event rows).
+
+    In this order: the framework's name in the stat `tf_op`; the framework's name of the HLO instruction (`hlo_op`,
+    `program_id`), else the instruction's own; the operation that a line derived by the file's writer shows above.
+    """
+    names = _Names()
+    code = np.zeros(len(rows), np.int64)
+    framework = _texts(trace, "tf_op", rows)
+    framework[np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")])] = -1
+    compiled = _texts(trace, "hlo_op", rows)
+    compiled[compiled == trace.strings.find("")] = -1
+    program = values_at(rows, *first_ints(trace, "program_id"), -1)
+    has_hlo = compiled >= 0
+    _by_text(trace, framework, code, names)
+    _by_instruction(trace, np.flatnonzero((code == 0) & has_hlo), compiled, program, code, names)
+    if (code == 0).any():
+        _by_derived_line(trace, rows, code, names)
+    return KernelOps(code, tuple(name for name, _ in names.rows), tuple(eligible for _, eligible in names.rows), has_hlo)
+
+
+def _texts(trace: Trace, key: str, rows: Rows) -> Codes:
+    sparse = trace.event_stats.texts(key)
+    owner, first = np.unique(sparse.owner, return_index=True)
+    return values_at(rows, owner, sparse.value[first].astype(np.int64), -1)
+
+
+def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
+    """Operations that the kernels name themselves."""
+    distinct, inverse = np.unique(text, return_inverse=True)
+    table = np.zeros(len(distinct), np.int64)
+    for i, string in enumerate(distinct.tolist()):
+        if string >= 0:
+            op = parse_op(trace.strings[string])
+            table[i] = names.code(op.name, is_tensor_core_eligible(op.name, op.type))
+    code[:] = table[inverse.reshape(-1)]
+
+
+def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, code: Codes, names: _Names) -> None:
+    """Operations of HLO instructions."""
+    if not len(mine):
+        return
+    pairs, inverse = np.unique(np.column_stack((program[mine], hlo_op[mine])), axis=0, return_inverse=True)
+    programs: dict[int, dict[str, Instruction]] = {}
+    table = np.zeros(len(pairs), np.int64)
+    for i, (number, text) in enumerate(pairs.tolist()):
+        if number not in programs:
+            programs[number] = instructions(trace, number) if number >= 0 else {}
+        leaf = trace.strings[text].rpartition("::")[2]
+        found = programs[number].get(leaf, Instruction("", ""))
+        op = parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:") if found.op_name else None
+        eligible = found.opcode in ("dot", "convolution") or is_tensor_core_eligible(leaf) or bool(op and is_tensor_core_eligible(op.name))
+        table[i] = names.code(op.name if op else leaf, eligible)
+    code[mine] = table[inverse.reshape(-1)]
+
+
+def _by_derived_line(trace: Trace, rows: Rows, code: Codes, names: _Names) -> None:
+    """Operations that a derived line of the same GPU shows at the kernel's time."""
+    ids = trace.lines["id"] & 0xFFFFFFFF
+    start, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
+    plane_of = trace.lines["plane"][trace.event_line[rows]]
+    for plane in planes(trace).gpus:
+        lines = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_OPS and trace.lines["n_events"][line]]
+        mine = np.flatnonzero((plane_of == plane) & (code == 0))
+        if not lines or not len(mine):
+            continue
+        ops = line_events(trace, lines[0])
+        at = np.searchsorted(start[ops], start[rows[mine]], side="right") - 1
+        inside = (at >= 0) & (end[rows[mine]] <= end[ops][at])
+        mine, at = mine[inside], at[inside] + ops.start
+        found = np.full(len(rows), -1, np.int64)
+        found[mine] = trace.metadata["name"][trace.events["metadata"][at]]
+        part = np.zeros(len(rows), np.int64)
+        _by_text(trace, found, part, names)
+        code[mine] = part[mine]

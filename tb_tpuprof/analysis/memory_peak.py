@@ -1,0 +1,111 @@
+"""How much of a memory was in use at most, when, and what lay in it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memory_events import MemoryEvents
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MemoryPeak:
+    """One memory in the whole trace. `at`: the event after which stack and heap together were largest (the last of several).
+
+    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows.
+    `capacity_bytes`: stack, heap and free at the peak.
+    """
+
+    memory: int
+    name: str
+    at: int
+    start_ps: int
+    n_allocations: int
+    n_deallocations: int
+    stack_bytes: int
+    heap_bytes: int
+    free_bytes: int
+    fragmentation: float
+    lifetime_peak_bytes: int
+
+    @property
+    def used_bytes(self) -> int:
+        """Stack and heap at the peak."""
+        return self.stack_bytes + self.heap_bytes
+
+    @property
+    def capacity_bytes(self) -> int:
+        """All of the memory."""
+        return self.used_bytes + self.free_bytes
+
+    @property
+    def used_fraction(self) -> float:
+        """Share of the capacity in use at the peak."""
+        return self.used_bytes / self.capacity_bytes if self.capacity_bytes else 0.0
+
+
+@dataclass(frozen=True)
+class Active:
+    """Allocations that a moment finds in a memory, equal ones together, those that take most first.
+
+    `example`: the first event of each. `older_bytes`: heap that was allocated before the trace began (or whose allocation was
+    not recorded). `excess_bytes`: what known allocations hold beyond the heap: their deallocations were not recorded.
+    """
+
+    example: Int64s
+    n_occurrences: Int64s
+    total_bytes: Int64s
+    stack_bytes: int
+    older_bytes: int
+    excess_bytes: int
+
+
+def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
+    """Peak and counts of one memory; it has at least one event."""
+    rows = events.of(memory)
+    used = events.used_bytes[rows]
+    at = rows.stop - 1 - int(used[::-1].argmax())
+    n_allocations = int(events.is_allocation[rows].sum())
+    return MemoryPeak(
+        memory=memory,
+        name=events.memories[memory],
+        at=at,
+        start_ps=int(events.start_ps[at]),
+        n_allocations=n_allocations,
+        n_deallocations=len(used) - n_allocations,
+        stack_bytes=int(events.stack_bytes[at]),
+        heap_bytes=int(events.heap_bytes[at]),
+        free_bytes=int(events.free_bytes[at]),
+        fragmentation=float(events.fragmentation[at]),
+        lifetime_peak_bytes=max(int(events.lifetime_peak_bytes[rows].max()), int(used.max())),
+    )
+
+
+def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
+    """What is allocated right after event `at`: allocations up to it whose address nothing has freed or used anew by then.
+
+    Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as they came.
+    """
+    rows = events.of(memory)
+    position = np.arange(rows.start, at + 1)
+    alive = position[events.is_allocation[rows.start : at + 1] & (events.ends[rows.start : at + 1] > at)]
+    columns = (events.op, events.region, events.dtype, events.shape, events.allocation_bytes, events.requested_bytes)
+    keys = np.column_stack([values[alive] for values in columns])
+    _, first, count = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    example = alive[first]
+    total = events.allocation_bytes[example] * count
+    order = np.lexsort((example, -events.allocation_bytes[example], -total))
+    known, heap = int(total.sum()), int(events.heap_bytes[at])
+    stack, older, excess = int(events.stack_bytes[at]), max(0, heap - known), max(0, known - heap)
+    return Active(example[order].astype(np.int64), count[order].astype(np.int64), total[order], stack, older, excess)
+
+
+def event_at(events: MemoryEvents, memory: int, time_ps: int) -> int:
+    """The last event of a memory at or before a time; the first if all are later."""
+    rows = events.of(memory)
+    at = int(np.searchsorted(events.start_ps[rows], time_ps, side="right")) - 1
+    return int(rows.start) + max(0, at)

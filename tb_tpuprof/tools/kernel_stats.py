@@ -1,0 +1,270 @@
+"""kernel_stats: the kernels that ran on GPUs: their time, launch and units; by kernel, by operation and by library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.kernel_launch import Launch
+from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
+
+N_SLICES = 10
+N_ROWS = 10_000
+NO_OP = "(no operation)"
+SHORT_PS = 5 * PS_PER_US  # about what launching a kernel takes the host
+_STANDS_OUT = 0.1
+_MANY = 100  # fewer launches are no pattern
+_HOSTS_TO_ASK = 4
+_REASON = "the trace has no GPU, so there are no kernels to show."
+_CAPTURE = (
+    "Capture while the job computes on a GPU. NVIDIA: CUPTI must be found (LD_LIBRARY_PATH) and permitted; AMD: rocprofiler or "
+    "roctracer must be installed. TPU operations are on the pages of operations."
+)
+Int64s = npt.NDArray[np.int64]
+
+
+def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
+    """Kernels of one, several or all hosts together."""
+    if not any(role.gpus for role in session.map(planes, hosts)):
+        raise ToolUnavailable(TOOL.name, _REASON, _CAPTURE)
+    found = merge_kernels(session.map(kernels, hosts))
+    notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]
+    diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
+    if not len(found):
+        diagnostics.append(Diagnostic("warning", "The GPUs' streams hold no kernel with launch details.", _CAPTURE))
+    tables = {
+        "kernels": kernels_table(found),
+        "by_kernel": group_table("By kernel", "kernel", "Kernel", found.name, found),
+        "by_op": group_table("By operation", "op", "Operation", [op or NO_OP for op in found.op], found),
+        "by_library": group_table("By library", "library", "Library", found.library, found),
+    }
+    tables["top_kernels"] = pie(tables["by_kernel"])
+    tables["top_libraries"] = pie(tables["by_library"])
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), _verdict(found), tuple(diagnostics))
+
+
+def kernels_table(found: Kernels) -> Table:
+    """A row per kernel, operation and launch, the largest total time first."""
+    shown = found.rows(range(min(len(found), N_ROWS)))
+    whole = int(found.total_ps.sum()) or 1
+    ops = [op or NO_OP for op in shown.op]
+    note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
+    columns = (
+        Column("rank", "Rank", np.arange(1, len(shown) + 1), "count", description="By total time"),
+        text_column("kernel", "Kernel", shown.name),
+        text_column("op", "Operation", ops, "What launched it, by the framework's name, else the compiler's"),
+        text_column("library", "Library", shown.library, "By the kernel's name"),
+        Column("n_occurrences", "Launches", shown.n_occurrences, "count"),
+        Column("total_ps", "Total time", shown.total_ps, "ps", description="Of all launches on all devices and hosts"),
+        Column("fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"),
+        Column("avg_ps", "Average", shown.total_ps / shown.n_occurrences, "ps"),
+        Column("is_tensor_core_eligible", "Tensor cores possible", shown.is_eligible, description=_ELIGIBLE),
+        Column("uses_tensor_cores", "Tensor cores used", shown.uses_tensor_cores, description=_USES),
+        Column("min_ps", "Minimum", shown.min_ps, "ps"),
+        Column("max_ps", "Maximum", shown.max_ps, "ps"),
+        *_launch_columns(shown.launch),
+        text_column("longest_host", "Host of the longest", shown.host),
+        Column("longest_start_ps", "Start of the longest", shown.longest_start_ps, "ps", description="Since the trace's start"),
+    )
+    return Table("Kernels", columns, note)
+
+
+_ELIGIBLE = "The operation multiplies matrices or convolves"
+_USES = "By the kernel's name (AMD: matrix cores)"
+_OCCUPANCY = "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it"
+
+
+def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
+    registers, shared, static, dynamic = (
+        _known([getattr(launch, key) for launch in launches])
+        for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
+    )
+    return (
+        Column("n_registers", "Registers", registers, "count", description="Of a thread"),
+        Column("shared_bytes", "Shared memory", shared, "bytes", description="Static and dynamic, of a block"),
+        Column("static_shared_bytes", "Static shared", static, "bytes"),
+        Column("dynamic_shared_bytes", "Dynamic shared", dynamic, "bytes"),
+        _sizes("block", "Block", [launch.block for launch in launches], "Threads of a block: x,y,z"),
+        _sizes("grid", "Grid", [launch.grid for launch in launches], "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
+        Column("occupancy_fraction", "Occupancy", np.array([launch.occupancy for launch in launches]), "fraction", description=_OCCUPANCY),
+    )
+
+
+def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:
+    result = np.array(values, np.float64)
+    result[result < 0] = np.nan
+    return result
+
+
+def _sizes(name: str, title: str, texts: Sequence[str], description: str) -> Column:
+    column = text_column(name, title, texts, description)
+    assert column.strings is not None
+    unknown = [i for i, text in enumerate(column.strings) if not text]
+    return Column(
+        name, title, np.where(np.isin(column.values, unknown), -1, column.values), strings=column.strings, description=description
+    )
+
+
+def group_table(title: str, name: str, heading: str, keys: Sequence[str], found: Kernels) -> Table:
+    """Kernels summed by a text, the largest total time first."""
+    code: dict[str, int] = {}
+    group = np.array([code.setdefault(key, len(code)) for key in keys], np.intp)
+    n = len(code)
+    total, count, tensor, eligible = (np.zeros(n, np.int64) for _ in range(4))
+    least, most = np.full(n, np.iinfo(np.int64).max), np.zeros(n, np.int64)
+    for into, values in (
+        (total, found.total_ps), (count, found.n_occurrences), (tensor, found.total_ps * found.uses_tensor_cores),
+        (eligible, found.total_ps * found.is_eligible),
+    ):  # fmt: skip
+        np.add.at(into, group, values)
+    np.minimum.at(least, group, found.min_ps)
+    np.maximum.at(most, group, found.max_ps)
+    variants = np.bincount(group, minlength=n)
+    order = np.lexsort((np.arange(n), -total))[:N_ROWS]
+    names = list(code)
+    whole = int(total.sum()) or 1
+    on_tensor = tensor / np.maximum(total, 1)
+    return Table(
+        title,
+        (
+            text_column(name, heading, [names[i] for i in order.tolist()]),
+            Column("n_occurrences", "Launches", count[order], "count"),
+            Column("total_ps", "Total time", total[order], "ps"),
+            Column("fraction", "Share", total[order] / whole, "fraction", description="Of the time of all kernels"),
+            Column("avg_ps", "Average", total[order] / np.maximum(count[order], 1), "ps"),
+            Column("min_ps", "Minimum", least[order], "ps"),
+            Column("max_ps", "Maximum", most[order], "ps"),
+            Column("tensor_core_fraction", "On tensor cores", on_tensor[order], "fraction", description="Of its own time"),
+            Column("eligible_fraction", "Could be", eligible[order] / np.maximum(total[order], 1), "fraction",
+                   description="Of its own time: in operations that tensor cores can do"),
+            Column("n_variants", "Rows", variants[order], "count", description="Different kernels, operations and launches in it"),
+        ),
+        "" if n <= N_ROWS else f"the first {N_ROWS:,} of {n:,}",
+    )  # fmt: skip
+
+
+def pie(table: Table) -> Table:
+    """The first rows of a group table and the rest together."""
+    name, total = table.columns[0], table.columns[2].values.astype(np.int64)
+    assert name.strings is not None
+    names = [name.strings[int(i)] for i in name.values[:N_SLICES].tolist()]
+    times = total[:N_SLICES].tolist()
+    n_others = len(total) - len(times)
+    if n_others:
+        names, times = [*names, "Other"], [*times, int(total[N_SLICES:].sum())]
+    values = np.array(times, np.int64)
+    columns = (
+        text_column("name", "Name", names),
+        Column("total_ps", "Total time", values, "ps"),
+        Column("fraction", "Share", values / (int(values.sum()) or 1), "fraction"),
+    )
+    return Table(table.title, columns, f"{n_others} more in Other" if n_others else "")
+
+
+def _scalars(found: Kernels) -> dict[str, Scalar]:
+    if not len(found):
+        return {}
+    whole, n = int(found.total_ps.sum()), int(found.n_occurrences.sum())
+    eligible = int(found.total_ps[found.is_eligible].sum())
+    tensor = int(found.total_ps[found.uses_tensor_cores].sum())
+    mean = whole / n
+    eligible_note = (
+        f"{format_fraction(eligible / whole)} of it in operations that could" if eligible else "no operation that could was found"
+    )
+    return {
+        "kernel_time_ps": Scalar(whole, "ps", "Kernel time", "of all launches, on all devices and hosts"),
+        "n_launches": Scalar(n, "count", "Launches", f"of {len(set(found.name)):,} different kernels"),
+        "avg_kernel_ps": Scalar(mean, "ps", "Average kernel", "short ones are bound by launching" if mean < SHORT_PS else ""),
+        "tensor_core_fraction": Scalar(tensor / whole, "fraction", "Time on tensor cores", eligible_note),
+    }
+
+
+def _verdict(found: Kernels) -> Verdict | None:
+    """Which kernel comes first, whether tensor cores lie idle, whether kernels are too short."""
+    if not len(found):
+        return None
+    whole = int(found.total_ps.sum())
+    by_name: dict[str, int] = {}
+    for name, total in zip(found.name, found.total_ps.tolist(), strict=True):
+        by_name[name] = by_name.get(name, 0) + total
+    first = max(by_name, key=lambda name: by_name[name])
+    share = by_name[first] / whole
+    said = f"{format_time(by_name[first])}, {format_fraction(share)} of the time of all kernels"
+    text = f"`{_short(first)}` takes the most time: {said}."
+    if share < _STANDS_OUT:
+        text = f"No single kernel stands out: `{_short(first)}` comes first with {said}."
+    idle = _without_tensor_cores(found)
+    details = [*idle, *_too_short(found)]
+    row = found.name.index(first)
+    start, length = int(found.longest_start_ps[row]), int(found.max_ps[row])
+    where = {"hosts": found.host[row], "start_ps": str(max(0, start - length)), "end_ps": str(start + 2 * length)}
+    return Verdict(
+        "warn" if details else "unknown", text, "compute", tuple(details), (NextStep("See its longest launch", "trace_viewer", where),)
+    )
+
+
+def _short(name: str) -> str:
+    """A kernel's name without its template's and function's parameters, and not longer than a line."""
+    head = name.removeprefix("void ").partition("<")[0].partition("(")[0] or name
+    return head if len(head) <= 80 else f"{head[:79]}…"
+
+
+def _without_tensor_cores(found: Kernels) -> list[str]:
+    """Operations that could use tensor cores and launch no kernel that does."""
+    uses: dict[str, bool] = {}
+    total: dict[str, int] = {}
+    for op, time, eligible, tensor in zip(
+        found.op, found.total_ps.tolist(), found.is_eligible.tolist(), found.uses_tensor_cores.tolist(), strict=True
+    ):
+        if eligible:
+            uses[op] = uses.get(op, False) or tensor
+            total[op] = total.get(op, 0) + time
+    idle = {op: time for op, time in total.items() if not uses[op]}
+    whole = int(found.total_ps.sum())
+    lost = sum(idle.values())
+    if lost < _STANDS_OUT * whole:
+        return []
+    first = max(idle, key=lambda op: idle[op])
+    return [
+        f"{format_fraction(lost / whole)} of the time goes into operations that tensor cores could do, in kernels that do not use them; "
+        f"`{first}` most ({format_time(idle[first])}). Compute in bfloat16, float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
+    ]  # fmt: skip
+
+
+def _too_short(found: Kernels) -> list[str]:
+    mean = found.total_ps / found.n_occurrences
+    short = mean < SHORT_PS
+    n_short, n = int(found.n_occurrences[short].sum()), int(found.n_occurrences.sum())
+    share = float(found.total_ps[short].sum()) / int(found.total_ps.sum())
+    if n < _MANY or n_short < 0.5 * n or share < _STANDS_OUT:
+        return []
+    return [
+        f"{format_fraction(n_short / n)} of {n:,} launches last less than {format_time(SHORT_PS)} on average, "
+        "which is about what launching takes: fuse them (XLA, torch.compile), batch more, or use CUDA graphs."
+    ]
+
+
+def available(session: Session) -> Availability:
+    """Whether one of the first hosts has a GPU."""
+    if any(session.get(planes, host).gpus for host in session.hosts[:_HOSTS_TO_ASK]):
+        return Availability()
+    return Availability(_REASON, _CAPTURE)
+
+
+TOOL = Tool(
+    name="kernel_stats",
+    title="Kernel stats",
+    group="Time",
+    summary="GPU kernels by time, launch, library and use of tensor cores",
+    view=view,
+    available=available,
+)

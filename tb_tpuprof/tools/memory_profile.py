@@ -1,0 +1,187 @@
+"""memory_profile: how much of each memory is in use over time, what fills it at its peak, and whether it grows from step to step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
+from tb_tpuprof.analysis.memory_floor import floor_of
+from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, memory_peak
+from tb_tpuprof.analysis.memory_window import window_events
+from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.memory_tables import Memory, active_table, floor_table, memories_table, small_table, timeline_table
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_bytes, format_fraction, format_time
+
+_NEARLY_FULL = 0.9
+_SCATTERED = 0.5
+_HOSTS_TO_ASK = 4
+_REASON = "the trace holds no allocations or deallocations of memory."
+_REMEDY = (
+    "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on the CPU has no allocator "
+    "that is traced, and a compiled program that runs all the time allocates nothing anew."
+)
+
+
+def host_memory(trace: Trace) -> tuple[MemoryEvents, Steps, int]:
+    """What the page needs of one host: its memories' events, its steps, its length."""
+    return memory_events(trace), steps(trace), trace.duration_ps
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """All memories of the chosen hosts, and one of them in detail."""
+    parts = dict(zip(hosts, session.map(host_memory, hosts), strict=True))
+    memories = sorted((m for host in hosts for m in _memories(host, *parts[host][:2])), key=lambda m: -m.peak.used_bytes)
+    notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
+    diagnostics = tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
+    if not memories:
+        raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
+    tables: dict[str, Table] = {
+        "memories": memories_table(memories),
+        "history": small_table(memories, [parts[memory.host][2] for memory in memories]),
+    }
+    chosen = _chosen(memories, str(params.get("memory", "")))
+    _, marked, end = parts[chosen.host]
+    detail, scalars = _detail(chosen, end, params)
+    tables |= detail
+    scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
+    tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
+    missed = active_allocations(chosen.events, chosen.peak.memory, chosen.peak.at).excess_bytes
+    if missed:
+        text = f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the peak: deallocations are missing."
+        diagnostics = (*diagnostics, Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."))
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(chosen, memories), diagnostics)
+
+
+def _memories(host: str, events: MemoryEvents, marked: Steps) -> list[Memory]:
+    end = int(marked.start_ps[-1] + marked.duration_ps[-1]) if len(marked) else 0
+    return [
+        Memory(host, events, memory_peak(events, m), floor_of(events, m, marked.start_ps, end))
+        for m in range(len(events.memories))
+        if events.first[m + 1] > events.first[m]
+    ]
+
+
+def _chosen(memories: list[Memory], wanted: str) -> Memory:
+    """The memory that is asked for as `HOST/NAME` or `NAME`, else the one with the largest peak."""
+    if not wanted:
+        return memories[0]
+    for memory in memories:
+        if wanted in (memory.full_name, memory.peak.name):
+            return memory
+    known = ", ".join(sorted(memory.full_name for memory in memories)[:20])
+    raise BadParameter("memory", wanted, f"one of {known}")
+
+
+def _detail(memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, Table], dict[str, Scalar]]:
+    """History of the window, what is in use at the moment, and the numbers of one memory."""
+    events, peak = memory.events, memory.peak
+    start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", trace_end))
+    if end_ps <= start_ps:
+        raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
+    rows = window_events(events, peak.memory, start_ps, end_ps, int(params["width_px"]))
+    within = events.start_ps[events.of(peak.memory)]
+    n_inside = int(np.searchsorted(within, end_ps, "right") - np.searchsorted(within, start_ps, "left"))
+    at = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
+    moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
+    active = active_allocations(events, peak.memory, at)
+    return {"timeline": timeline_table(memory, rows, n_inside), "active": active_table(memory, active, moment)}, {
+        **_summary(memory),
+        "start_ps": Scalar(start_ps, "ps", "Window's start"),
+        "end_ps": Scalar(end_ps, "ps", "Window's end"),
+        "trace_duration_ps": Scalar(trace_end, "ps", "Trace"),
+        "at_ps": Scalar(int(events.start_ps[at]), "ps", "Moment of the table", moment),
+        "n_events_in_window": Scalar(n_inside, "count", "Events in the window"),
+    }
+
+
+def _summary(memory: Memory) -> dict[str, Scalar]:
+    peak = memory.peak
+    step = memory.events.step_names.get(int(memory.events.group[peak.at]), "")
+    where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
+    freed = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
+    return {
+        "peak_bytes": Scalar(
+            peak.used_bytes, "bytes", "Peak in the capture", f"{where}; {format_fraction(peak.used_fraction)} of the capacity"
+        ),
+        "lifetime_peak_bytes": Scalar(peak.lifetime_peak_bytes, "bytes", "Lifetime peak", "since the process began"),
+        "capacity_bytes": Scalar(peak.capacity_bytes, "bytes", "Capacity", "stack, heap and free"),
+        "n_allocations": Scalar(peak.n_allocations, "count", "Allocations", "in the capture"),
+        "n_deallocations": Scalar(peak.n_deallocations, "count", "Deallocations", "in the capture"),
+        "peak_ps": Scalar(peak.start_ps, "ps", "Time of the peak", "since the trace's start"),
+        "stack_bytes": Scalar(peak.stack_bytes, "bytes", "Stack at the peak", "reserved by programs"),
+        "heap_bytes": Scalar(peak.heap_bytes, "bytes", "Heap at the peak", "allocated"),
+        "free_bytes": Scalar(peak.free_bytes, "bytes", "Free at the peak"),
+        "fragmentation_fraction": Scalar(peak.fragmentation, "fraction", "Fragmentation at the peak", freed),
+    }
+
+
+def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
+    """How full, when, with what; whether it leaks; others that are worse."""
+    peak = chosen.peak
+    share = format_fraction(peak.used_fraction)
+    name = chosen.full_name if len({memory.host for memory in memories}) > 1 else peak.name
+    held, whole = format_bytes(peak.used_bytes), format_bytes(peak.capacity_bytes)
+    text = f"`{name}` holds {held} at its peak, {share} of {whole}, at {format_time(peak.start_ps)}."
+    details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
+    others = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
+    if others:
+        details.append(
+            f"The floor also rises in {', '.join(f'`{memory.full_name}`' for memory in others[:4])}{' …' if len(others) > 4 else ''}."
+        )
+    full = peak.used_fraction >= _NEARLY_FULL
+    if full:
+        details.append("Little is left: smaller batches, rematerialisation (checkpointing), lower precision or sharding make room.")
+    if full and peak.fragmentation >= _SCATTERED:
+        details.append(
+            f"{format_fraction(peak.fragmentation)} of what is free is scattered: a large allocation can fail although the sum would do."
+        )
+    around = max(1, peak.start_ps // 50)
+    where = {"hosts": chosen.host, "start_ps": str(max(0, peak.start_ps - around)), "end_ps": str(peak.start_ps + around)}
+    is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
+    next_steps = (NextStep("See what ran at the peak", "trace_viewer", where),)
+    return Verdict("warn" if is_bad else "unknown", text, "", tuple(details), next_steps)
+
+
+def leak_text(memory: Memory) -> str:
+    """How much the floor rises, since when, when the memory will be full, and what stays."""
+    floor, peak = memory.floor, memory.peak
+    rise = floor.rise_bytes_per_step
+    text = f"A leak? What stays in use rises by {format_bytes(rise)} per step over the last {floor.n_steps} steps"
+    left = peak.free_bytes / rise
+    text += f"; at this rate the memory is full after {left:,.0f} more." if left < 1e6 else "."
+    named = [(op, size, n) for op, size, n in floor.suspects if size > 0]
+    if named:
+        op, size, n = named[0]
+        count = "1 allocation" if n == 1 else f"{n:,} allocations"
+        who = f"`{op}`" if op else "no named operation"
+        text += f" Of what was allocated since and not freed, most is of {who}: {format_bytes(size)} in {count}."
+    return text
+
+
+def available(session: Session) -> Availability:
+    """Whether one of the first hosts traced an allocator; all hosts of a job run the same program."""
+    if any(session.get(has_memory_events, host) for host in session.hosts[:_HOSTS_TO_ASK]):
+        return Availability()
+    return Availability(_REASON, _REMEDY)
+
+
+TOOL = Tool(
+    name="memory_profile",
+    title="Memory profile",
+    group="Memory",
+    summary="Memory in use over time, what fills it at the peak, and leaks",
+    view=view,
+    available=available,
+    params=(
+        Param("memory", "Memory", "text", None, "The memory to show, as NAME or HOST/NAME; absent: the one with the largest peak"),
+        Param("start_ps", "Window's start", "float", None, "Picoseconds since the trace's start"),
+        Param("end_ps", "Window's end", "float", None, "Picoseconds since the trace's start"),
+        Param("width_px", "Width", "int", 800, "How many pixels the window is drawn on", minimum=1, maximum=8000),
+        Param("at_ps", "Moment", "float", None, "The moment of the table of what is in use; absent: the peak"),
+    ),
+)

@@ -1,0 +1,188 @@
+"""Tables of the memory profile: all memories beside one another, the history of one, what lay in it at a moment, its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memory_events import MemoryEvents, dtype_name
+from tb_tpuprof.analysis.memory_floor import Floor
+from tb_tpuprof.analysis.memory_peak import Active, MemoryPeak
+from tb_tpuprof.analysis.memory_window import window_events
+from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.columns import text_column
+
+SMALL_PX = 48  # width of the small histories beside one another
+N_SMALL = 64
+OLDER = "allocated before the capture"
+STACK = "stack"
+_GIVEN, _ASKED = "What the allocator gave", "What was asked for"
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of a host: its events, its peak, its floor."""
+
+    host: str
+    events: MemoryEvents
+    peak: MemoryPeak
+    floor: Floor
+
+    @property
+    def full_name(self) -> str:
+        """How a link names it."""
+        return f"{self.host}/{self.peak.name}"
+
+
+def memories_table(memories: Sequence[Memory]) -> Table:
+    """A row per memory, the largest peak first."""
+    peaks = [memory.peak for memory in memories]
+
+    def numbers(name: str, dtype: type = np.int64) -> npt.NDArray[np.generic]:
+        return np.array([getattr(peak, name) for peak in peaks], dtype)
+
+    rise = np.array([memory.floor.rise_bytes_per_step if memory.floor.n_steps else np.nan for memory in memories], np.float64)
+    return Table(
+        "Memories",
+        (
+            text_column("host", "Host", [memory.host for memory in memories]),
+            text_column("memory", "Memory", [peak.name for peak in peaks], "The allocator, or the device"),
+            Column("peak_bytes", "Peak", numbers("used_bytes"), "bytes", description="Stack and heap together, in the capture"),
+            Column("used_fraction", "Of capacity", numbers("used_fraction", np.float64), "fraction", description="At the peak"),
+            Column("peak_ps", "Peak at", numbers("start_ps"), "ps", description="Since the trace's start"),
+            Column("capacity_bytes", "Capacity", numbers("capacity_bytes"), "bytes", description="Stack, heap and free at the peak"),
+            Column("lifetime_peak_bytes", "Lifetime peak", numbers("lifetime_peak_bytes"), "bytes", description="Since the process began"),
+            Column("stack_bytes", "Stack", numbers("stack_bytes"), "bytes", description="Reserved by programs, at the peak"),
+            Column("heap_bytes", "Heap", numbers("heap_bytes"), "bytes", description="Allocated, at the peak"),
+            Column("free_bytes", "Free", numbers("free_bytes"), "bytes", description="At the peak"),
+            Column("fragmentation_fraction", "Fragmentation", numbers("fragmentation", np.float64), "fraction",
+                   description="At the peak: the share of the free memory that is not in its largest piece"),
+            Column("n_allocations", "Allocations", numbers("n_allocations"), "count"),
+            Column("n_deallocations", "Deallocations", numbers("n_deallocations"), "count"),
+            Column("floor_rise_bytes", "Floor rises by", rise, "bytes", description="Per step; 0: not steadily"),
+        ),
+    )  # fmt: skip
+
+
+def small_table(memories: Sequence[Memory], end_ps: Sequence[int]) -> Table:
+    """Histories of the first memories in few pixels, for drawing them side by side: `memory` is the row of `memories`."""
+    rows = [window_events(m.events, m.peak.memory, 0, end, SMALL_PX) for m, end in zip(memories[:N_SMALL], end_ps, strict=False)]
+    which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
+    start = [m.events.start_ps[found] for m, found in zip(memories, rows, strict=False)]
+    used = [m.events.used_bytes[found] for m, found in zip(memories, rows, strict=False)]
+    none = np.empty(0, np.int64)
+    return Table(
+        "History of each memory",
+        (
+            Column("row", "Row", which, "id"),
+            Column("start_ps", "Time", np.concatenate([none, *start]), "ps"),
+            Column("used_bytes", "In use", np.concatenate([none, *used]), "bytes"),
+        ),
+        f"the first {N_SMALL} of {len(memories):,}" if len(memories) > N_SMALL else "",
+    )
+
+
+def _texts(name: str, title: str, events: MemoryEvents, codes: Int64s, description: str = "") -> Column:
+    kept, place = np.unique(codes, return_inverse=True)
+    strings = [events.strings[i] for i in kept.tolist() if i >= 0]
+    shift = 1 if len(kept) and kept[0] < 0 else 0
+    return Column(name, title, (place.reshape(-1) - shift).astype(np.int32), strings=strings, description=description)
+
+
+def _dtypes(events: MemoryEvents, rows: Int64s) -> Column:
+    names = [dtype_name(number) for number in events.dtype[rows].tolist()]
+    return _named("dtype", "Data type", names)
+
+
+def _named(name: str, title: str, texts: Sequence[str]) -> Column:
+    """A text column in which empty is unknown."""
+    column = text_column(name, title, texts)
+    empty = [i for i, text in enumerate(column.strings or ()) if not text]
+    return Column(name, title, np.where(np.isin(column.values, empty), -1, column.values).astype(np.int32), strings=column.strings)
+
+
+def timeline_table(memory: Memory, rows: Int64s, n_inside: int) -> Table:
+    """The history of a window: the level after each event, and what the event was."""
+    events = memory.events
+    steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
+    thinned = len(rows) < n_inside
+    activity = ["Allocation" if is_new else "Deallocation" for is_new in events.is_allocation[rows].tolist()]
+    return Table(
+        "History",
+        (
+            Column("start_ps", "Time", events.start_ps[rows], "ps", delta=True),
+            Column("stack_bytes", "Stack", events.stack_bytes[rows], "bytes"),
+            Column("heap_bytes", "Heap", events.heap_bytes[rows], "bytes"),
+            Column("free_bytes", "Free", events.free_bytes[rows], "bytes"),
+            Column("fragmentation_fraction", "Fragmentation", events.fragmentation[rows], "fraction"),
+            text_column("activity", "Event", activity),
+            Column("allocation_bytes", "Size", events.allocation_bytes[rows], "bytes", description=_GIVEN),
+            Column("requested_bytes", "Requested", events.requested_bytes[rows], "bytes", description=_ASKED),
+            _texts("op", "Operation", events, events.op[rows], "A deallocation has that of the allocation it ends"),
+            _named("step", "Step", steps),
+            _texts("region", "Region", events, events.region[rows]),
+            _dtypes(events, rows),
+            _texts("shape", "Shape", events, events.shape[rows]),
+            Column("event", "Event id", events.event[rows], "id"),
+        ),
+        f"of {n_inside:,} events in the window the least, the most and the last of each pixel" if thinned else f"{n_inside:,} events",
+    )  # fmt: skip
+
+
+def active_table(memory: Memory, found: Active, moment: str) -> Table:
+    """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as rows of their own."""
+    events, rows = memory.events, found.example
+    special = [(name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0]
+    n = len(special)
+    sizes = np.array([size for _, size in special], np.int64)
+    nothing = np.full(n, np.nan)
+    total = np.concatenate((sizes, found.total_bytes))
+    order = np.argsort(-total, kind="stable")
+    whole = int(total.sum()) or 1
+    steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
+
+    def numbers(values: Int64s) -> npt.NDArray[np.float64]:
+        return np.concatenate((nothing, values))[order]
+
+    def texts(column: Column, first: Sequence[str]) -> Column:
+        known = [(column.strings or ())[i] if i >= 0 else "" for i in column.values.astype(int).tolist()]
+        every = [*first, *known]
+        return _named(column.name, column.title, [every[i] for i in order.tolist()])
+
+    blank = [""] * n
+    return Table(
+        "In use " + moment,
+        (
+            texts(_texts("op", "Operation", events, events.op[rows]), [f"({name})" for name, _ in special]),
+            Column("total_bytes", "In all", total[order], "bytes"),
+            Column("fraction", "Share", total[order] / whole, "fraction", description="Of stack and heap"),
+            Column("n_occurrences", "Allocations", numbers(found.n_occurrences), "count", description="Equal ones, together"),
+            Column("allocation_bytes", "Size of one", numbers(events.allocation_bytes[rows]), "bytes", description=_GIVEN),
+            Column("requested_bytes", "Requested", numbers(events.requested_bytes[rows]), "bytes", description=_ASKED),
+            texts(_texts("region", "Region", events, events.region[rows]), blank),
+            texts(_dtypes(events, rows), blank),
+            texts(_texts("shape", "Shape", events, events.shape[rows]), blank),
+            texts(_named("step", "Step", steps), blank),
+            Column("start_ps", "Allocated at", numbers(events.start_ps[rows]), "ps", description="The first of them"),
+            Column("event", "Event id", numbers(events.event[rows]), "id"),
+        ),
+    )  # fmt: skip
+
+
+def floor_table(memory: Memory, names: Sequence[str], starts_ps: Int64s) -> Table:
+    """The floor of each step, and whether the step counts as warm-up."""
+    floor = memory.floor
+    n = len(floor.floor_bytes)
+    return Table(
+        "Least in use during each step",
+        (
+            text_column("step", "Step", list(names[:n])),
+            Column("start_ps", "Start", starts_ps[:n], "ps"),
+            Column("floor_bytes", "Floor", floor.floor_bytes, "bytes"),
+            Column("is_warm_up", "Warm-up", np.arange(n) < floor.first),
+        ),
+    )

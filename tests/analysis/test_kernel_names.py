@@ -1,0 +1,115 @@
+"""Names of kernels: their library and whether they run on matrix units. Names as the libraries and compilers write them."""
+
+import pytest
+
+from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible, library_of, uses_tensor_cores
+
+# What XProf 2.24.2 looks for in a kernel's name.
+PEER_PATTERNS = (
+    "16816", "c1688", "conv1x1", "conv2d_c1_k1", "dgrad_1x1_stride_2x2", "direct_group", "first_layer_wgrad_kernel", "h1688", "h884",
+    "hmma", "i16832", "i8816", "s884", "s1688", "xmma_gemm", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_sparse_gemm",
+    "xmma_warp_specialized_implicit_gemm",
+)  # fmt: skip
+
+# (kernel, library, tensor cores)
+KERNELS = [
+    ("volta_h884gemm_128x64_ldg8_nn", "cuBLAS", True),
+    ("turing_fp16_s1688cudnn_fp16_128x128_ldg8_relu_f2f_exp_interior_nhwc_tn_v1", "cuDNN", True),
+    ("volta_sgemm_128x64_tn", "cuBLAS", False),
+    ("ampere_sgemm_32x128_nn", "cuBLAS", False),
+    ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", "cuBLAS", True),
+    ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16_execute_kernel__5x_cublas", "cuBLAS", True),
+    ("sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_execute_kernel__5x_cudnn", "cuDNN", True),
+    ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_nn_align8>(Params)", "cutlass", True),
+    ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x128_8x4_nn_align1>(Params)", "cutlass", False),
+    # Hopper
+    ("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNN", "cuBLAS", True),
+    ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas", "cuBLAS", True),
+    ("cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64_2x1x1_0_ntn_align8", "cutlass", True),
+    (
+        "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>, "
+        "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4> > > >(Params)", "cutlass", True,
+    ),
+    ("wgmma_m64n256k16_bf16_kernel", "Other", True),
+    # Blackwell
+    ("nvjet_sm100_tst_128x256_64x6_2x1_2cta_v_bz_TNT", "cuBLAS", True),
+    ("cutlass3x_sm100_bstensorop_s256x256x64gemm_block_scaled_ue8m0xf4", "cutlass", True),
+    ("void cutlass::device_kernel<cutlass::gemm::collective::MainloopSm100TmaUmmaWarpSpecialized<3, 2> >(Params)", "cutlass", True),
+    ("tcgen05_attention_kernel", "Other", True),
+    ("sm100_xmma_fprop_implicit_gemm_indexed_bf16bf16_bf16f32_f32", "cuDNN", True),
+    # Compilers
+    ("gemm_fusion_dot_general_1", "Triton", True),
+    ("triton_gemm_dot.12_0", "Triton", True),
+    ("triton_tem_fused_addmm_3", "Triton", True),
+    ("triton_poi_fused_add_mul_0", "Triton", False),
+    ("triton_softmax_7_0", "Triton", False),
+    ("loop_add_multiply_fusion", "XLA", False),
+    ("wrapped_transpose.kd", "XLA", False),
+    ("input_reduce_fusion_12", "XLA", False),
+    # AMD
+    ("Cijk_Ailk_Bljk_BBS_BH_MT256x128x32_MI16x16x16x1_SN_1LDSB1.kd", "rocBLAS / Tensile", True),
+    ("Cijk_Ailk_Bljk_SB_MT64x64x8_SE_K1.kd", "rocBLAS / Tensile", False),
+    ("_ZN2ck27kernel_gemm_xdl_cshuffle_v1INS_13GridwiseGemmE", "Composable Kernel", True),
+    ("void ck::kernel_batched_gemm_xdlops_v2r3<ck::GridwiseGemm>(float const*)", "Composable Kernel", True),
+    ("igemm_fwd_gtcx3_nhwc_fp16_bx0_ex1_bt256x128x32_wt32x32x8_ws1x2", "MIOpen", True),
+    ("Im3d2Col.kd", "MIOpen", False),
+    # Others
+    ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)", "PyTorch native", False),
+    ("void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> >(Flash_fwd_params)", "Flash attention", True),
+    ("fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)", "Flash attention", True),
+    ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "NCCL / RCCL", False),
+    ("rccl_main_kernel_0", "NCCL / RCCL", False),
+    ("void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<int> >(int)", "TensorFlow / Eigen", False),
+    ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1>(int)", "cuDNN", False),
+    ("void cub::DeviceRadixSortOnesweepKernel<int>(int)", "CUB / Thrust", False),
+    ("__amd_rocclr_copyBuffer.kd", "GPU runtime", False),
+    ("my_kernel(float*)", "Other", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "library", "tensor"), KERNELS)
+def test_library_and_units(kernel: str, library: str, tensor: bool) -> None:
+    assert library_of(kernel) == library
+    assert uses_tensor_cores(kernel) == tensor
+
+
+def test_what_the_peer_knows_of_tensor_cores_is_known() -> None:
+    assert all(uses_tensor_cores(f"some_{pattern}_kernel") for pattern in PEER_PATTERNS)
+
+
+def test_differences_from_the_peer_s_list() -> None:
+    def peer(kernel: str) -> bool:
+        return any(pattern in kernel for pattern in PEER_PATTERNS)
+
+    more = {kernel for kernel, _, tensor in KERNELS if tensor and not peer(kernel)}
+    less = {kernel for kernel, _, tensor in KERNELS if not tensor and peer(kernel)}
+    # The peer's list stops at Ampere: of warp groups, tcgen05, nvjet, Triton, AMD's instructions it knows nothing.
+    assert {kernel.split("_")[0] for kernel in more} >= {"nvjet", "tcgen05", "wgmma", "triton", "Cijk", "igemm"}
+    assert not less
+    # `ffma` says that the ordinary units multiply, though the name begins like those of the others.
+    ordinary = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4_execute_kernel__51_cublas"
+    assert peer(ordinary)
+    assert not uses_tensor_cores(ordinary)
+
+
+@pytest.mark.parametrize("name", ["dummy_kernel", "summation_fusion", "gemma_rms_norm", "commit", "loop_summary_fusion"])
+def test_words_that_only_look_like_instructions(name: str) -> None:
+    assert not uses_tensor_cores(name)
+
+
+def test_an_unknown_kernel_of_a_compiled_program_is_the_compiler_s() -> None:
+    assert library_of("frobnicate_12", is_compiled=True) == "XLA"
+    assert library_of("frobnicate_12") == "Other"
+
+
+@pytest.mark.parametrize(
+    ("op", "type_", "eligible"),
+    [
+        ("model/dense/MatMul", "MatMul", True), ("model/conv2d/Conv2D", "Conv2D", True), ("gradients/Conv2DBackpropFilter", "", True),
+        ("x/BatchMatMulV2_3", "", True), ("model/Relu", "Relu", False), ("jit(f)/jvp(g)/dot_general", "", True),
+        ("jit(f)/conv_general_dilated", "", True), ("jit(f)/reduce_max", "", False), ("aten::addmm", "", True), ("aten::add", "", False),
+        ("aten::_scaled_dot_product_flash_attention", "", True), ("", "", False), ("cublas-gemm.12", "", True), ("MatMulish/Add", "AddV2", False),
+    ],
+)  # fmt: skip
+def test_operations_that_tensor_cores_can_do(op: str, type_: str, eligible: bool) -> None:
+    assert is_tensor_core_eligible(op, type_) == eligible

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,14 +163,9 @@ def _memories(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[tuple[str, ...]
     return tuple(place), table[code.reshape(-1)] if len(table) else np.empty(0, np.int64)
 
 
-def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    parts, word = [], ""
-    for character in f"{name}\0":
-        if word and character.isdigit() != word[-1].isdigit():
-            parts.append((0, int(word[:15]), "") if word.isascii() and word.isdigit() else (1, 0, word))
-            word = ""
-        word += character
-    return tuple(parts)
+def _natural(name: str) -> list[tuple[int, str]]:
+    """GPU_2 before GPU_10: words and numbers in turn."""
+    return [(int(part[:15]), "") if i % 2 else (0, part) for i, part in enumerate(re.split(r"([0-9]+)", name))]
 
 
 def _texts(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[list[Int64s], tuple[str, ...]]:

@@ -114,7 +114,9 @@ def test_launches_of_older_and_of_amd_tracers() -> None:
     assert read_launch("regs:32\nstatic_shared:1\nblock:1,2,3").block == "1,2,3"
 
 
-@pytest.mark.parametrize("text", ["", "regs:", "regs:-1 grid:1,2", "regs:17179869185 grid:1,210453397508,0", "a:b:c", "occ_pct:nan", "occ_pct:1e999"])
+@pytest.mark.parametrize(
+    "text", ["", "regs:", "regs:-1 grid:1,2", "regs:17179869185 grid:1,210453397508,0", "a:b:c", "occ_pct:nan", "occ_pct:1e999"]
+)
 def test_what_is_no_launch_is_unknown(text: str) -> None:
     launch = read_launch(text)
     assert (launch.n_registers, launch.shared_bytes, launch.grid) == (-1, -1, "")
@@ -134,5 +136,7 @@ def test_sums_are_those_of_a_plain_loop(drawn: list[tuple[str, str, int]]) -> No
     for name, op, duration in drawn:
         wanted.setdefault((name, op), []).append(duration * PS)
     rows = zip(found.name, found.op, found.n_occurrences, found.total_ps, found.min_ps, found.max_ps, strict=True)
-    assert {(n, op): [c, t, low, high] for n, op, c, t, low, high in rows} == {k: [len(v), sum(v), min(v), max(v)] for k, v in wanted.items()}
+    assert {(n, op): [c, t, low, high] for n, op, c, t, low, high in rows} == {
+        k: [len(v), sum(v), min(v), max(v)] for k, v in wanted.items()
+    }
     assert (np.diff(found.total_ps) <= 0).all()

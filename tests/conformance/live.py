@@ -19,10 +19,12 @@ from typing import Any
 
 from bench.environments import peer_python
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, overview_page
+from tb_tpuprof.tools import framework_op_stats, kernel_stats, memory_profile, overview_page
 from tb_tpuprof.tools.base import Payload, Table
+from tests.conformance import live_devices
 from tests.conformance.peer import rows
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 
 Value = float | str | None
 Row = dict[str, Any]
@@ -42,6 +44,11 @@ RUNS: dict[str, dict[str, bytes]] = {
     "gpu": {"synthetic-gpu": gpu_xspace(_GPU)},
     "gpu_two": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=2, capability=(8, 0), n_multiprocessors=108, clock_khz=1_410_000))},
     "gpu_compute": {"synthetic-gpu": gpu_xspace(replace(_GPU, parts=Parts(compute=0.9)))},
+    "kernels": {"synthetic-gpu": kernels_xspace()},
+    "kernels_hosts": {f"synthetic-gpu-{i}": kernels_xspace(n_gpus=2, host=f"synthetic-gpu-{i}") for i in range(2)},
+    "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=2))},
+    "memory_leak": {"synthetic-memory": memory_xspace(MemoryJob(leak_bytes=64 * 1024))},
+    "memory_tpu": {"synthetic-memory": memory_xspace(MemoryJob(stack_bytes=8 * 2**20, is_tpu=True))},
 }
 
 _PEAKS = "the peer prints 0.0 % whatever the trace says: its converter is not given the peaks"
@@ -66,6 +73,11 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_hosts", "overview_page", "step*"): _HOSTS,
     ("tpu_hosts", "input_pipeline_analyzer", "step time, *"): "the mean over hosts, as the page says; the peer's is the slowest host's",
     ("gpu*", "overview_page", "device type"): "the vendor writes its name NVIDIA",
+    ("gpu*", "kernel_stats", "sm90_gemm_f32 train/MatMul: tensor cores"): "a matrix product for sm90: the peer's names stop at Ampere",
+    ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the peer's list stops at Ampere",
+    ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists them one below the other",
+    ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the peer takes only the peak's step",
+    ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which has the stack in it",
     ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the peer lists 0 µs of IDLE",
 }  # fmt: skip
 
@@ -253,14 +265,29 @@ def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared
 def compare(run: Path, answers: Row) -> list[Compared]:
     """All fields of all tools of one run."""
     session = Session(str(run), cache=False)
+    if "memory_profile" in answers:
+        return [Compared("memory_profile", *field) for field in live_devices.memory(_memories(session), answers["memory_profile"])]
     is_tpu = run.name.startswith("tpu")
-    found = overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
+    found = []
+    if not is_tpu:
+        payload = kernel_stats.TOOL.run(session, None, {})
+        found = [Compared("kernel_stats", *field) for field in live_devices.kernels(payload, answers["kernel_stats"])]
+    if "overview_page" not in answers:
+        return found
+    found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
     found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
     analyzer = "tb_tpuprof.tools.input_pipeline_analyzer"
     if find_spec(analyzer):
         payload = import_module(analyzer).TOOL.run(session, None, {})
         found += input_pipeline(payload, answers["input_pipeline_analyzer"], is_tpu)
     return found
+
+
+def _memories(session: Session) -> dict[str, Payload]:
+    """A payload of each memory, by the peer's name of it: of a device its number alone."""
+    listed = live_devices.table(memory_profile.TOOL.run(session, None, {}).tables["memories"])
+    names = [str(row["memory"]) for row in listed]
+    return {name.removeprefix("device "): memory_profile.TOOL.run(session, None, {"memory": name}) for name in names}
 
 
 def reason_of(run: str, field: Compared) -> tuple[tuple[str, str, str], str] | None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
-TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer")
+TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer", "kernel_stats")
+# Runs that plant something for one tool alone, by the beginning of their name.
+ONLY = {"kernels": ("kernel_stats",), "memory": ("memory_profile",)}
 
 
 def main() -> None:
@@ -17,8 +19,9 @@ def main() -> None:
     for run in sorted(path for path in folder.iterdir() if path.is_dir()):
         files = sorted(str(path) for path in run.glob("*.xplane.pb"))
         hosts = [Path(file).name.removesuffix(".xplane.pb") for file in files]
-        params = {"use_saved_result": False, "host": "ALL_HOSTS", "hosts": hosts}
-        answers[run.name] = {tool: json.loads(xspace_to_tool_data(files, tool, dict(params))[0]) for tool in TOOLS}
+        tools = ONLY.get(run.name.partition("_")[0], TOOLS)
+        params = {"use_saved_result": False, "host": hosts[0] if tools == ("memory_profile",) else "ALL_HOSTS", "hosts": hosts}
+        answers[run.name] = {tool: json.loads(xspace_to_tool_data(files, tool, dict(params))[0]) for tool in tools}
     out.write_text(json.dumps(answers))
 
 

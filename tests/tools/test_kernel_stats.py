@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.kernel_stats import TOOL
+from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
+from tests.synthetic import write_run
+from tests.synthetic_devices import KERNELS, Kernel, kernels_xspace
+from tests.tools.drawn_session import session_of
+
+US = 1_000_000
+
+
+def cells(column: Column) -> list[object]:
+    if column.strings is None:
+        return column.values.tolist()
+    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
+
+
+def table(payload: Payload, name: str) -> dict[str, list[object]]:
+    return {column.name: cells(column) for column in payload.tables[name].columns}
+
+
+@pytest.fixture(scope="module")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    folder = tmp_path_factory.mktemp("kernels") / "run"
+    return Session(str(write_run(folder, {f"host-{i}": kernels_xspace(host=f"host-{i}") for i in range(2)})), cache=False)
+
+
+def test_rows_are_those_that_were_planted(two_hosts: Session) -> None:
+    found = table(TOOL.run(two_hosts, ["host-0"], {}), "kernels")
+    wanted = sorted(KERNELS, key=lambda k: -k.duration_us * sum(range(1, k.n + 1)))
+    assert found["kernel"] == [kernel.name for kernel in wanted]
+    assert found["rank"] == list(range(1, len(KERNELS) + 1))
+    assert found["n_occurrences"] == [kernel.n for kernel in wanted]
+    assert found["total_ps"] == [kernel.duration_us * sum(range(1, kernel.n + 1)) * US for kernel in wanted]
+    assert found["min_ps"] == [kernel.duration_us * US for kernel in wanted]
+    assert found["max_ps"] == [kernel.duration_us * kernel.n * US for kernel in wanted]
+    assert sum(found["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
+
+
+def test_hosts_are_merged(two_hosts: Session) -> None:
+    one, both = (table(TOOL.run(two_hosts, hosts, {}), "kernels") for hosts in (["host-0"], None))
+    assert both["kernel"] == one["kernel"]
+    assert both["n_occurrences"] == [2 * n for n in one["n_occurrences"]]  # type: ignore[operator]
+    assert both["avg_ps"] == one["avg_ps"]
+    assert (both["min_ps"], both["max_ps"]) == (one["min_ps"], one["max_ps"])
+
+
+def test_launch_and_units(two_hosts: Session) -> None:
+    found = table(TOOL.run(two_hosts, None, {}), "kernels")
+    gemm = found["kernel"].index(KERNELS[0].name)
+    assert [found[key][gemm] for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")] == [
+        32,
+        3072,
+        1024,
+        2048,
+    ]
+    assert (found["block"][gemm], found["grid"][gemm], found["occupancy_fraction"][gemm]) == ("128,1,1", "16,2,1", 0.5)
+    plain = found["kernel"].index("volta_sgemm_128x64_tn")
+    assert (found["is_tensor_core_eligible"][plain], found["uses_tensor_cores"][plain]) == (True, False)
+    assert np.isnan(found["shared_bytes"][plain])  # type: ignore[call-overload]
+
+
+def test_groups_add_up(two_hosts: Session) -> None:
+    payload = TOOL.run(two_hosts, None, {})
+    whole = sum(table(payload, "kernels")["total_ps"])  # type: ignore[arg-type]
+    for name in ("by_kernel", "by_op", "by_library"):
+        found = table(payload, name)
+        assert sum(found["total_ps"]) == whole  # type: ignore[arg-type]
+        assert sum(found["n_variants"]) == payload.tables["kernels"].n_rows  # type: ignore[arg-type]
+        assert found["total_ps"] == sorted(found["total_ps"], reverse=True)  # type: ignore[type-var]
+    eigen = table(payload, "by_kernel")
+    row = eigen["kernel"].index("void Eigen::internal::EigenMetaKernel<float>(int)")
+    assert (eigen["n_variants"][row], eigen["min_ps"][row], eigen["max_ps"][row]) == (2, 3 * US, 12 * US)
+    libraries = table(payload, "by_library")
+    assert dict(zip(libraries["library"], libraries["tensor_core_fraction"], strict=True))["TensorFlow / Eigen"] == 0
+    assert set(libraries["library"]) == {"cuBLAS", "TensorFlow / Eigen", "Triton"}
+    assert "(no operation)" in table(payload, "by_op")["op"]
+
+
+def test_pies_have_ten_slices_and_the_rest() -> None:
+    events = [DrawnEvent(f"k{i}", i * 100 * PS, (i + 1) * PS, {"kernel_details": "regs:1"}) for i in range(13)]
+    pie = TOOL.run(session_of(build([DrawnPlane("/device:GPU:0", {"Stream #1": events})])), None, {}).tables["top_kernels"]
+    assert (pie.n_rows, pie.note) == (11, "3 more in Other")
+    assert cells(pie.columns[1])[-1] == (1 + 2 + 3) * PS
+
+
+def test_verdict_names_the_first_kernel_and_leads_to_its_longest_launch(two_hosts: Session) -> None:
+    verdict = TOOL.run(two_hosts, ["host-0"], {}).verdict
+    assert verdict
+    assert verdict.text.startswith("`triton_poi_fused_add_0` takes the most time: 420 µs, 41.9 %")
+    # Its twentieth launch lasts 40 µs; before it 15 launches of other kernels (582 µs) and 19 of its own (380 µs), with pauses of 1 µs.
+    start = 582 + 15 + 380 + 19
+    assert verdict.next[0].params == {"hosts": "host-0", "start_ps": str((start - 40) * US), "end_ps": str((start + 80) * US)}
+
+
+def warnings_of(tmp_path: Path, *kernels: Kernel) -> tuple[str, ...]:
+    verdict = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {}).verdict
+    assert verdict
+    return verdict.details
+
+
+def test_idle_tensor_cores_are_named(tmp_path: Path) -> None:
+    idle = warnings_of(tmp_path, Kernel("volta_sgemm_128x64_tn", "dense/MatMul:MatMul"), Kernel("add", "x/Add:AddV2"))
+    assert len(idle) == 1
+    assert "50 % of the time" in idle[0]
+    assert "`dense/MatMul`" in idle[0]
+    # A transposition before a product that does use them is no product without them.
+    assert warnings_of(tmp_path, Kernel("transpose", "dense/MatMul:MatMul"), Kernel("volta_h884gemm", "dense/MatMul:MatMul")) == ()
+
+
+def test_many_short_kernels_are_named(tmp_path: Path) -> None:
+    many = [Kernel(f"k{i}", "x/Add:AddV2", duration_us=1, n=1) for i in range(120)]
+    assert "100 % of 120 launches last less than 5 µs" in warnings_of(tmp_path, *many)[0]
+    assert warnings_of(tmp_path, *many[:50]) == ()
+
+
+def test_without_a_gpu_it_says_why() -> None:
+    session = session_of(drawing("main [x ]"))
+    assert "no GPU" in TOOL.available(session).reason
+    assert TOOL.available(session).remedy
+    with pytest.raises(ToolUnavailable):
+        TOOL.run(session, None, {})
+
+
+def test_a_gpu_without_kernels_says_so() -> None:
+    stats: dict[str, Stats] = {"MemcpyH2D": {"memcpy_details": "size:1"}}
+    session = session_of(drawing("/device:GPU:0:\nStream #1 [MemcpyH2D ]", stats))
+    assert TOOL.available(session)
+    payload = TOOL.run(session, None, {})
+    assert payload.tables["kernels"].n_rows == 0
+    assert "no kernel" in payload.diagnostics[0].message
+    assert payload.verdict is None

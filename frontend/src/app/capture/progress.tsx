@@ -38,7 +38,7 @@ function TargetRow({ target }: { target: TargetStatus }): VNode {
       <b>{target.target}</b>
       <span class="state-words">{words}</span>
       <Bar fraction={fraction} level={level} label={target.target} />
-      <Why message={target.message} remedy={target.remedy} />
+      {target.state !== 'cancelled' && <Why message={target.message} remedy={target.remedy} />}
     </li>
   );
 }

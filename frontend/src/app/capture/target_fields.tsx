@@ -1,7 +1,7 @@
 /** Who is to be profiled: addresses, or names of Cloud TPUs. The dialog and the monitor ask alike. */
 import type { VNode } from 'preact';
 import { Choices, Field } from '../../widgets/form';
-import type { FieldErrors, TargetForm } from './model';
+import { splitTargets, type FieldErrors, type TargetForm } from './model';
 
 export interface TargetFieldsProps {
   form: TargetForm;
@@ -19,7 +19,7 @@ const MODES = [
 ];
 
 function Recent({ recent, targets, onPick }: { recent: readonly string[]; targets: string; onPick: (text: string) => void }): VNode | null {
-  const others = recent.filter((text) => text !== targets.trim()).slice(0, 4);
+  const others = recent.filter((text) => text !== splitTargets(targets).join(', ')).slice(0, 4);
   if (!others.length) return null;
   return (
     <p class="recent">

@@ -44,9 +44,11 @@ export function monitorRequest(form: MonitorForm, offered: readonly CaptureOptio
   return { ...targetsRequest(form), interval_ms: Number(interval), ...(Object.keys(options).length ? { options } : {}) };
 }
 
-/** In the order in which they were first heard of. */
+const COLLATOR = new Intl.Collator('en', { numeric: true });
+
+/** By name: they answer in another order each time, and keep their colours. */
 export function targetsOf(samples: readonly MonitorSample[]): string[] {
-  return [...new Set(samples.map(({ target }) => target))];
+  return [...new Set(samples.map(({ target }) => target))].sort(COLLATOR.compare);
 }
 
 /** The newest sample of each target. */
@@ -85,7 +87,7 @@ const TILES: readonly Tile[] = [
     note: (sample) => spanText(sample.input_fraction_min, sample.input_fraction_max, 'fraction') || 'share of a step',
     unknown: 'Known only where steps are seen',
   },
-  { measure: 'device_idle_fraction', title: 'Device idle', unit: 'fraction', worst: 'largest', note: () => 'share of the time watched', unknown: 'The job tells nothing of its device' },
+  { measure: 'device_idle_fraction', title: 'Device idle', unit: 'fraction', worst: 'largest', note: () => 'share of the time watched', unknown: 'No TPU or GPU tells it' },
   { measure: 'matrix_unit_fraction', title: 'Matrix unit', unit: 'fraction', worst: 'smallest', note: () => 'utilisation', unknown: 'Told by TPUs only' },
 ];
 
@@ -121,7 +123,9 @@ export interface Verdict {
 
 function failedText(failed: readonly MonitorSample[]): string {
   const first = failed[0];
-  return first ? `${first.target}: ${first.error} ${first.remedy}`.trim() : '';
+  if (!first) return '';
+  const who = first.error.includes(first.target) ? '' : `${first.target}: `;
+  return `${who}${first.error} ${first.remedy}`.trim();
 }
 
 function pluralTargets(n: number): string {
@@ -141,8 +145,10 @@ export function verdictOf(answer: Pick<MonitorAnswer, 'source' | 'state'> | null
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);
   const share = waits?.input_fraction_avg ?? null;
-  const waiting = share === null ? '' : `; ${format(share, 'fraction')} of it waits for input`;
-  return { level: failed.length ? 'warn' : 'unknown', text: `A step takes ${format(slowest.step_time_avg_ps, 'ps')} now${waiting}.`, details };
+  const isOn = answer?.state === 'running';
+  const words = isOn ? 'A step takes' : 'A step took at last';
+  const waiting = share === null ? '' : `; ${format(share, 'fraction')} of it ${isOn ? 'waits' : 'waited'} for input`;
+  return { level: failed.length ? 'warn' : 'unknown', text: `${words} ${format(slowest.step_time_avg_ps, 'ps')}${waiting}.`, details };
 }
 
 function idleText(newest: readonly MonitorSample[]): string {

@@ -96,7 +96,8 @@ describe('samples', () => {
 describe('the sentence', () => {
   it('tells step time and input share, and where the numbers come from', () => {
     const { text, details } = verdictOf(running, [sample(0)]);
-    expect(plain(text)).toBe('A step takes 10.0 ms now; 40.0 % of it waits for input.');
+    expect(plain(text)).toBe('A step takes 10.0 ms; 40.0 % of it waits for input.');
+    expect(plain(verdictOf({ ...running, state: 'stopped' }, [sample(0)]).text)).toBe('A step took at last 10.0 ms; 40.0 % of it waited for input.');
     expect(details.join()).toContain('short profiles');
     expect(verdictOf({ source: 'monitor_rpc', state: 'running' }, [sample(0)]).details.join()).toContain("job's own");
   });
@@ -105,6 +106,11 @@ describe('the sentence', () => {
     expect(verdictOf(running, []).text).toContain('Waiting for the first sample');
     expect(verdictOf(running, [sample(0, NOTHING)]).text).toContain('No step was seen');
     expect(verdictOf(running, [sample(0, { ...NOTHING, device_idle_fraction: 1 })]).text).toContain('idle');
+  });
+
+  it('names a target once', () => {
+    const dead = sample(0, { ...NOTHING, error: 'a:1 refused the connection.', remedy: 'Is it there?' });
+    expect(verdictOf(running, [dead]).text).toBe('The target does not answer. a:1 refused the connection. Is it there?');
   });
 
   it('says who does not answer, and goes on with the others', () => {

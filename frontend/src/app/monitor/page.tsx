@@ -95,8 +95,8 @@ function Live({ info }: { info: CaptureInfo }): VNode {
     <div class="tool-page">
       {isMonitoring.value ? <Watching /> : <MonitorFormView info={info} />}
       <Problem />
-      {answer && (answer.state !== 'failed' || all.length > 0) && (
-        <Verdict level={verdict.level} text={isStopped && all.length ? verdict.text.replace(' now', ' when it was stopped') : verdict.text} details={details} next={[]} {...(verdict.level === 'unknown' && all.length ? { token: '--accent' } : {})} />
+      {answer && (answer.state !== 'failed' || verdict.level !== 'bad') && (
+        <Verdict level={verdict.level} text={verdict.text} details={details} next={[]} {...(verdict.level === 'unknown' && all.length ? { token: '--accent' } : {})} />
       )}
       {tiles.some(({ value }) => value !== null) && <Tiles tiles={tiles} />}
       {all.length > 0 && <Charts all={all} />}

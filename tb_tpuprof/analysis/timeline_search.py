@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.timeline import Timeline
+from tb_tpuprof.analysis.timeline_derived import derived
 from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.native import matches, tally
 from tb_tpuprof.trace.schema import TEXT
@@ -41,6 +42,14 @@ class NameCounts:
 def name_totals(trace: Trace) -> Int64s:
     """Count, total, shortest and longest (rows 0 … 3) of the events of each row of `metadata`."""
     result: Int64s = tally(trace.events["metadata"], trace.events["duration_ps"], len(trace.metadata))
+    return result
+
+
+@once
+def _derived_totals(trace: Trace) -> Int64s:
+    """The same of the derived events, by the code of their name."""
+    made = derived(trace)
+    result: Int64s = tally(made.name, made.duration_ps, len(made.texts))
     return result
 
 
@@ -97,11 +106,11 @@ def counts(trace: Trace, drawn: Timeline, found: Found) -> NameCounts:
         duration = trace.events["duration_ps"][events]
         parts.append((drawn.names.of_events(events, metadata), np.ones(len(events), np.int64), duration, duration))
     if found.derived.any():
-        events = np.flatnonzero(found.derived[drawn.made.name])
-        duration = drawn.made.duration_ps[events]
-        parts.append((drawn.derived_name[events], np.ones(len(events), np.int64), duration, duration))
+        made = _derived_totals(trace)
+        codes = np.flatnonzero((found.derived != 0) & (made[0] > 0))
+        parts.append((codes + (drawn.names.n_names - len(drawn.made.texts)), made[0, codes], made[1, codes], made[3, codes]))
     name, n, total, longest = (np.concatenate(column) for column in zip(*parts, strict=True))
-    distinct, place = np.unique(name, return_inverse=True)
+    distinct, place = np.unique(name.astype(np.int64), return_inverse=True)
     sums = np.zeros((3, len(distinct)), np.int64)
     np.add.at(sums[0], place, n)
     np.add.at(sums[1], place, total)

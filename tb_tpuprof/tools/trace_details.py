@@ -14,7 +14,7 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.trace_hosts import HostView, View
-from tb_tpuprof.tools.trace_questions import events_columns, name_of
+from tb_tpuprof.tools.trace_questions import events_columns, names_of
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 _MAX_ANCESTORS = 64
@@ -89,9 +89,9 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     track = host.track_of(line)
     steps = groups(trace)
     about = {
-        "name": name_of(host, event),
+        "name": names_of(host, np.array([event]))[0],
         "full_name": "" if is_derived else trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][row]])),
-        "derived_from": name_of(host, row) if is_derived else "",
+        "derived_from": names_of(host, np.array([row]))[0] if is_derived else "",
         "host": host.host,
         "section": track.section,
         "track": track.name,

@@ -6,6 +6,7 @@ import numpy as np
 
 from tb_tpuprof.analysis import timeline_search as searching
 from tb_tpuprof.analysis.timeline import event_names
+from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_totals import Stretch, busy_fractions, totals
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
@@ -79,7 +80,7 @@ def _matches_table(parts: list[tuple[HostView, Int64s]], limit: int, is_backward
     event = np.concatenate([host.event_ids(events) for host, events in parts])
     order = np.lexsort((event, start))
     chosen = order[-limit:] if is_backward else order[:limit]
-    return Table("Matches", events_columns([(host, events) for host, events in parts], chosen))
+    return Table("Matches", events_columns(parts, chosen))
 
 
 def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None = None) -> tuple[Column, ...]:
@@ -89,8 +90,8 @@ def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None =
     start = np.concatenate([np.empty(0, np.int64), *(searching.starts_of(host.drawn, events) + host.offset_ps for host, events in parts)])
     duration = np.concatenate([np.empty(0, np.int64), *(searching.durations_of(host.drawn, events) for host, events in parts)])
     picked = np.arange(len(event)) if chosen is None else chosen
-    ends = np.cumsum([len(events) for _, events in parts])
-    names = [_name(parts, ends, int(i)) for i in picked]
+    texts = [text for host, events in parts for text in names_of(host, events)]
+    names = [texts[i] for i in picked.tolist()]
     return (
         Column("event", "Event", event[picked], "id"),
         Column("track", "Track", track[picked], "id"),
@@ -100,23 +101,24 @@ def events_columns(parts: list[tuple[HostView, Int64s]], chosen: Int64s | None =
     )
 
 
-def _name(parts: list[tuple[HostView, Int64s]], ends: Int64s, place: int) -> str:
-    part = int(np.searchsorted(ends, place, side="right"))
-    host, events = parts[part]
-    return name_of(host, int(events[place - (ends[part - 1] if part else 0)]))
+def names_of(host: HostView, events: Int64s) -> list[str]:
+    """What events of either layer are called."""
+    names = np.empty(len(events), np.int64)
+    for layer, mine in _by_layer(host, events):
+        names[mine] = event_names(host.trace, host.drawn, layer, events[mine] - layer.first_event)
+    text = {name: host.drawn.names.text(name) for name in np.unique(names).tolist()}
+    return [text[name] for name in names.tolist()]
 
 
-def name_of(host: HostView, event: int) -> str:
-    """What an event is called."""
-    layer = host.drawn.layer_of(event)
-    return host.drawn.names.text(int(event_names(host.trace, host.drawn, layer, np.array([event - layer.first_event]))[0]))
+def _by_layer(host: HostView, events: Int64s) -> tuple[tuple[Layer, np.typing.NDArray[np.bool_]], ...]:
+    is_derived = events >= host.drawn.derived.first_event
+    return (host.drawn.file, ~is_derived), (host.drawn.derived, is_derived)
 
 
 def lines_of(host: HostView, events: Int64s) -> Int64s:
     """Lines of events of either layer."""
-    is_derived = events >= host.drawn.derived.first_event
     lines = np.empty(len(events), np.int64)
-    for layer, mine in ((host.drawn.file, ~is_derived), (host.drawn.derived, is_derived)):
+    for layer, mine in _by_layer(host, events):
         lines[mine] = layer.line_of(events[mine] - layer.first_event) + layer.first_line
     return lines
 

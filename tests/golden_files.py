@@ -30,6 +30,10 @@ TABLES = {
     "aggregates": schema.AGGREGATES,
     "stat_names": schema.STAT_NAMES,
     "event_stats, metadata_stats, plane_stats": schema.STATS,
+    "line_kinds": schema.LINE_KINDS,
+    "counters": schema.COUNTERS,
+    "samples": schema.SAMPLES,
+    "flows": schema.FLOWS,
 }
 # Goldens stay small enough to read: of longer tables only the first rows are kept, and how many there are.
 ROWS_KEPT = 60

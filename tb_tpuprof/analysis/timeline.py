@@ -71,7 +71,7 @@ def timeline(trace: Trace) -> Timeline:
     together(trace, file_layer, derived)
     made = derived(trace)
     names = names_of(trace, made.texts)
-    own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines), trace.n_events)
+    own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines) + len(trace.counters), trace.n_events)
     return Timeline(file_layer(trace), own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))
 
 

@@ -37,13 +37,20 @@ class Flows:
 
 @once
 def flows(trace: Trace) -> Flows:
-    """Arrows of a trace, from its context ids, correlation ids and launches (see `analysis.links`); each pair of events once."""
+    """Arrows of a trace: those its file draws, then those of context ids, correlation ids and launches (see `analysis.links`).
+
+    Each pair of events counts once, under the kind that comes first.
+    """
     tie = ties(trace)
     source, target, hub = _latest_producers(trace, tie)
-    firsts = np.array([first for first, _ in tie.kinds], np.int64)
-    kinds = tuple(dict.fromkeys(name for _, name in tie.kinds))
-    code = np.array([kinds.index(name) for _, name in tie.kinds], np.int32)
-    kind = code[np.searchsorted(firsts, hub, side="right") - 1] if len(firsts) else np.empty(0, np.int32)
+    drawn = [trace.strings.get(kind) or "flow" for kind in trace.flows["kind"].tolist()]
+    kinds = tuple(dict.fromkeys([*drawn, *(name for _, name in tie.kinds)]))
+    code = {name: i for i, name in enumerate(kinds)}
+    firsts, of_part = np.array([first for first, _ in tie.kinds], np.int64), np.array([code[name] for _, name in tie.kinds], np.int32)
+    tied = of_part[np.searchsorted(firsts, hub, side="right") - 1] if len(firsts) else np.empty(0, np.int32)
+    source = np.concatenate((trace.flows["from_event"].astype(np.int64), source))
+    target = np.concatenate((trace.flows["to_event"].astype(np.int64), target))
+    kind = np.concatenate((np.array([code[name] for name in drawn], np.int32), tied))
     order = np.lexsort((kind, source, target))
     source, target, kind = source[order], target[order], kind[order]
     kept = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (source != target)

@@ -108,9 +108,10 @@ def counts(trace: Trace, drawn: Timeline, found: Found) -> NameCounts:
     if found.derived.any():
         made = _derived_totals(trace)
         codes = np.flatnonzero((found.derived != 0) & (made[0] > 0))
-        parts.append((codes + (drawn.names.n_names - len(drawn.made.texts)), made[0, codes], made[1, codes], made[3, codes]))
+        names = (codes + (drawn.names.n_names - len(drawn.made.texts))).astype(np.int32)
+        parts.append((names, made[0, codes], made[1, codes], made[3, codes]))
     name, n, total, longest = (np.concatenate(column) for column in zip(*parts, strict=True))
-    distinct, place = np.unique(name.astype(np.int64), return_inverse=True)
+    distinct, place = np.unique(name, return_inverse=True)
     sums = np.zeros((3, len(distinct)), np.int64)
     np.add.at(sums[0], place, n)
     np.add.at(sums[1], place, total)

@@ -9,7 +9,9 @@ import numpy as np
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import HOST_THREADS, planes
+from tb_tpuprof.analysis.timeline_counters import counter_name
 from tb_tpuprof.analysis.timeline_derived import derived
+from tb_tpuprof.trace.schema import ASYNC
 from tb_tpuprof.trace.trace import Trace
 
 _DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
@@ -22,10 +24,9 @@ _DEVICE_KINDS = (
     ("Framework Name Scope", "scope"), ("TensorFlow Name Scope", "scope"),
     ("Framework Ops", "ops"), ("TensorFlow Ops", "ops"),
     ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "hlo_ops"),
-    ("Source code", "source"), ("Stream #", "stream"), ("_counters_", "counter"), ("counters_", "counter"),
+    ("Source code", "source"), ("Stream #", "stream"),
 )  # fmt: skip
 KINDS = ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source", "stream", "other", "counter")
-_HOST_KINDS = ("python", "thread", "tf_data")
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,25 @@ class Track:
 
 @once
 def tracks(trace: Trace) -> tuple[Track, ...]:
-    """Lines that have events, in drawing order: devices by number (steps, programs, scopes, operations, source, streams), then
-    host threads: Python's, named ones, numbered pools; then all else. Derived lines stand among those of their plane.
+    """Lines that have events, and counters, in drawing order.
+
+    Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads: Python's, named ones,
+    numbered pools; then all else. Derived lines stand among those of their plane.
     """
     found: list[tuple[tuple[object, ...], Track]] = []
-    is_derived = planes(trace).is_derived_line
+    is_derived, is_async = planes(trace).is_derived_line, trace.kind_of_line == ASYNC
     for line in np.flatnonzero(trace.lines["n_events"] > 0).tolist():
         plane = int(trace.lines["plane"][line])
         name = trace.line_names[line] or f"line {trace.lines['id'][line]}"
-        track = Track(line, plane, "", name, "", bool(is_derived[line]))
+        track = Track(line, plane, "", name, "async" if is_async[line] else "", bool(is_derived[line]))
         found.append(_placed(trace, track, int(trace.lines["display_id"][line])))
+    for number in np.flatnonzero(trace.counters["n_samples"] > 0).tolist():
+        plane = int(trace.counters["plane"][number])
+        track = Track(len(trace.lines) + number, plane, "", counter_name(trace, number), "counter", False)
+        found.append(_placed(trace, track, number))
+    n_before = len(trace.lines) + len(trace.counters)
     for number, made in enumerate(derived(trace).lines):
-        track = Track(len(trace.lines) + number, made.plane, "", made.name, made.kind, True)
+        track = Track(n_before + number, made.plane, "", made.name, made.kind, True)
         found.append(_placed(trace, track, number))
     return tuple(track for _, track in sorted(found, key=lambda pair: pair[0]))
 
@@ -76,13 +84,13 @@ def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, 
     section, rank, number = section_of(plane)
     if rank == 0:
         kind = track.kind or device_kind(track.name)
-        place: tuple[object, ...] = (KINDS.index(kind), abs(display_id), natural(track.name))
-    elif track.kind:
-        kind, place = track.kind, (-1, KINDS.index(track.kind), natural(track.name))
+        place = KINDS.index(kind)
+    elif track.is_derived and track.kind:
+        kind, place = track.kind, KINDS.index(track.kind) - len(KINDS)
     else:
-        kind = host_kind(track.name) if rank == 1 else "counter" if device_kind(track.name) == "counter" else "other"
-        place = (_host_rank(track.name) if rank == 1 else 0, abs(display_id), natural(track.name))
-    key = (rank, number, section, track.plane, *place, track.line)
+        kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
+        place = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
+    key = (rank, number, section, track.plane, place, abs(display_id), natural(track.name), track.line)
     return key, Track(track.line, track.plane, section, track.name, kind, track.is_derived)
 
 
@@ -98,8 +106,10 @@ def host_kind(name: str) -> str:
     return "tf_data" if name.startswith("tf_data") else "thread"
 
 
-def _host_rank(name: str) -> int:
-    """Python's threads, the main thread, threads with a name of their own, then the numbered ones of pools."""
+def _host_rank(name: str, kind: str) -> int:
+    """Python's threads, the main thread, threads with a name of their own, the numbered ones of pools, async events, counters."""
+    if kind in ("async", "counter"):
+        return 4 + int(kind == "counter")
     if name.startswith("python"):
         return 0
     if name == "main" or name.startswith("main/"):

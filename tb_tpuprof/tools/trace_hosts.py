@@ -42,6 +42,11 @@ class HostView:
         """Global ids of events (numbered as the timeline does)."""
         return np.asarray(events, np.int64) + self.index * EVENTS_PER_HOST
 
+    def counter_of(self, line: int) -> int:
+        """The counter (row of `counters`) that a line stands for, -1 for a line of events."""
+        number = line - len(self.trace.lines)
+        return number if 0 <= number < len(self.trace.counters) else -1
+
     def track_of(self, line: int) -> Track:
         """The track of a line that has events."""
         return next(track for track in self.tracks if track.line == line)

@@ -9,7 +9,7 @@ from tb_tpuprof.tools.trace_details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_flows import flows_table
 from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
 from tb_tpuprof.tools.trace_questions import minimap_answer, search_answer, totals_answer
-from tb_tpuprof.tools.trace_window import Window, boxes_table, steps_table, tracks_table
+from tb_tpuprof.tools.trace_window import Window, boxes_table, counters_table, steps_table, tracks_table
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 
@@ -61,6 +61,7 @@ def _window_answer(opened: View, window: Window, params: Params) -> Answer:
     tables = {
         "tracks": tracks_table(opened),
         "boxes": boxes,
+        "counters": counters_table(chosen, window),
         "steps": steps_table(opened, window),
         "hosts": hosts_table(opened),
     }

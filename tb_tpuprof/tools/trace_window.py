@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.timeline import event_names
+from tb_tpuprof.analysis.timeline_counters import counter_samples, highest_value
 from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, color_key
 from tb_tpuprof.analysis.timeline_steps import step_marks
@@ -70,29 +71,58 @@ def tracks_table(view: View) -> Table:
             Column("n_depths", "Rows", np.array([size[1] for size in sizes], np.int64), "count"),
             Column("is_derived", "Derived", np.array([track.is_derived for _, track in pairs], np.bool_)),
             Column("order", "Order", np.arange(len(pairs)), "id"),
+            Column("max_value", "Highest", np.array([size[2] for size in sizes], np.float64), description="of a counter"),
         ),
     )
 
 
-def _size(host: HostView, track: Track) -> tuple[int, int]:
-    layer = layer_of_line(host, track.line)
+def _size(host: HostView, track: Track) -> tuple[int, int, float]:
+    """(events or samples, rows, highest value) of a track."""
+    counter = host.counter_of(track.line)
+    if counter >= 0:
+        return int(host.trace.counters["n_samples"][counter]), 1, highest_value(host.trace, counter)
+    layer = host.drawn.derived if track.line >= host.drawn.derived.first_line else host.drawn.file
     line = track.line - layer.first_line
-    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line])
+    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line]), np.nan
 
 
-def layer_of_line(host: HostView, line: int) -> Layer:
-    """The layer that a line is in."""
+def layer_of_line(host: HostView, line: int) -> Layer | None:
+    """The layer that a line is in, None for a counter."""
+    if host.counter_of(line) >= 0:
+        return None
     return host.drawn.derived if line >= host.drawn.derived.first_line else host.drawn.file
 
 
 def layers_of(host: HostView, chosen: list[Track]) -> list[tuple[Layer, npt.NDArray[np.int64]]]:
-    """The chosen lines by layer, numbered within it."""
+    """The chosen lines of events by layer, numbered within it."""
     parts = []
     for layer in host.drawn.layers:
         lines = [track.line - layer.first_line for track in chosen if layer_of_line(host, track.line) is layer]
         if lines:
             parts.append((layer, np.array(lines, np.int64)))
     return parts
+
+
+def counters_table(chosen: Chosen, window: Window) -> Table:
+    """Samples of the chosen counters, thinned to what can be seen."""
+    parts = []
+    for host, tracks in chosen:
+        for track in tracks:
+            counter = host.counter_of(track.line)
+            if counter >= 0:
+                start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
+                times, values = counter_samples(host.trace, counter, start_ps, end_ps, window.pixel_ps)
+                parts.append((np.full(len(times), host.track_ids(track.line)), times + host.offset_ps, values))
+    track_ids, times = (np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
+    values = np.concatenate([np.empty(0), *(part[2] for part in parts)])
+    return Table(
+        "Counters",
+        (
+            Column("track", "Track", track_ids, "id"),
+            Column("time_ps", "Time", times, "ps", delta=True),
+            Column("value", "Value", values),
+        ),
+    )
 
 
 def boxes_table(chosen: Chosen, window: Window) -> Table:

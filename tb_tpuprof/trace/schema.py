@@ -63,7 +63,30 @@ STATS = (
     ColumnSpec("size", "int32", "bytes", "length of bytes, else 0"),
 )
 
+LINE_KINDS = (
+    ColumnSpec("line", "int32", "line", "a line that is no ordinary stack of events"),
+    ColumnSpec("kind", "uint8", "kind", "1 async: its events may cross; 2 instants: marks of a whole process or trace"),
+)
+COUNTERS = (
+    ColumnSpec("plane", "int32", "plane", "the plane it belongs to"),
+    ColumnSpec("name", "int32", "string", "name of the counter"),
+    ColumnSpec("series", "int32", "string", "name of one of its values, -1 if it has a single one"),
+    ColumnSpec("first_sample", "int64", "sample", "its first row of `samples`"),
+    ColumnSpec("n_samples", "int64", "count", "number of its samples"),
+)
+SAMPLES = (
+    ColumnSpec("time_ps", "int64", "ps", "time since the trace's start; ascends within a counter"),
+    ColumnSpec("value", "float64", "", "value from this time on, never NaN"),
+)
+FLOWS = (
+    ColumnSpec("from_event", "int32", "event", "the event that an arrow leads from"),
+    ColumnSpec("to_event", "int32", "event", "the event that it leads to"),
+    ColumnSpec("name", "int32", "string", "the arrow's name"),
+    ColumnSpec("kind", "int32", "string", "its category, -1 if none"),
+)
+
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
+STACK, ASYNC, INSTANTS = 0, 1, 2
 
 # Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an event is looked at.
 HOT_STATS = (

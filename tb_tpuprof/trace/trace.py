@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
-from tb_tpuprof.trace.table import Table
+from tb_tpuprof.trace.table import Table, table_from_rows
 
 _CHUNK = 1 << 16
 
@@ -64,6 +65,10 @@ class Trace:
     metadata_stats: StatTable
     plane_stats: StatTable
     source: TraceSource
+    line_kinds: Table = field(default_factory=lambda: table_from_rows(schema.LINE_KINDS, ()))
+    counters: Table = field(default_factory=lambda: table_from_rows(schema.COUNTERS, ()))
+    samples: Table = field(default_factory=lambda: table_from_rows(schema.SAMPLES, ()))
+    flows: Table = field(default_factory=lambda: table_from_rows(schema.FLOWS, ()))
 
     @property
     def n_events(self) -> int:
@@ -75,7 +80,8 @@ class Trace:
         """Memory of the tables, memory-mapped ones counted in full."""
         stats = (self.event_stats.table, self.metadata_stats.table, self.plane_stats.table)
         tables = (self.planes, self.lines, self.events, self.metadata, self.aggregates, self.stat_names, *stats)
-        return sum(table.size_bytes for table in tables) + self.strings.blob.nbytes + self.strings.offsets.nbytes
+        extras = (self.line_kinds, self.counters, self.samples, self.flows)
+        return sum(table.size_bytes for table in (*tables, *extras)) + self.strings.blob.nbytes + self.strings.offsets.nbytes
 
     @cached_property
     def event_line(self) -> npt.NDArray[np.int32]:
@@ -93,13 +99,21 @@ class Trace:
         return self.source.programs(self)
 
     @cached_property
+    def kind_of_line(self) -> npt.NDArray[np.uint8]:
+        """STACK, ASYNC or INSTANTS of each line (trace/schema.py)."""
+        kinds = np.full(len(self.lines), schema.STACK, np.uint8)
+        kinds[self.line_kinds["line"]] = self.line_kinds["kind"]
+        return kinds
+
+    @cached_property
     def duration_ps(self) -> int:
-        """From the trace's start to the last event's end; an event without length takes 1 ps."""
+        """From the trace's start to the last event's end or counter's sample; what has no length takes 1 ps."""
+        last_sample = int(self.samples["time_ps"].max(initial=-1)) + 1
         if not self.n_events:
-            return 0
+            return last_sample
         starts, durations = self.events["start_ps"], self.events["duration_ps"]
         parts = (slice(i, i + _CHUNK) for i in range(0, self.n_events, _CHUNK))  # parts that stay in the processor's cache
-        return max(int((starts[part] + np.maximum(durations[part], 1)).max()) for part in parts)
+        return max(last_sample, *(int((starts[part] + np.maximum(durations[part], 1)).max()) for part in parts))
 
     @cached_property
     def plane_names(self) -> list[str]:

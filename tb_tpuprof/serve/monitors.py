@@ -18,11 +18,11 @@ from tb_tpuprof.session import measure
 logger = logging.getLogger("tb_tpuprof")
 MAX_SAMPLES = 10_000
 MAX_RUNNING, MAX_REMEMBERED = 4, 8
-FORGOTTEN_AFTER_S = 60.0
+FORGOTTEN_AFTER_S = 120.0  # browsers let a hidden page ask once a minute
 
 
 class Monitor:
-    """One page's monitoring. Whoever closes the page does not say so: unasked for a minute, it stops by itself."""
+    """One page's monitoring. Whoever closes the page does not say so: unasked for two minutes, it stops by itself."""
 
     def __init__(self, request: CaptureRequest, options: MonitorOptions) -> None:
         self.id = secrets.token_urlsafe(9)

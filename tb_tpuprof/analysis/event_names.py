@@ -11,6 +11,7 @@ UNKNOWN, TENSORFLOW, JAX, TF_DATA, MEMCPY, INPUT_PIPELINE, XLA_CPU = range(7)
 _TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
+_PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
 _NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
 _HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 _MEMCPY_KINDS = ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD", "MemcpyHToH")
@@ -30,12 +31,14 @@ def parse_op(full_name: str) -> Op:
 
     Without a colon it is a copy between memories or unknown. `Iterator…:` is a stage of a tf.data pipeline. A capitalised
     type is TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's
-    last part without its number.
+    last part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is its type.
     """
     name, colon, type_ = full_name.partition(":")
     if not colon:
         kind = _memcpy_kind(full_name)
         return Op(full_name, kind, MEMCPY) if kind else Op(full_name, "")
+    if full_name.startswith(_PYTORCH_NAMESPACES):
+        return Op(full_name, full_name.rpartition("::")[2])
     if name == "Iterator":
         return Op(full_name, "Dataset", TF_DATA)
     if _TF_NAME.fullmatch(name) and _TF_TYPE.fullmatch(type_):
@@ -55,7 +58,7 @@ def hlo_op_type(hlo_op: str) -> str:
 def _memcpy_kind(name: str) -> str:
     if name[:6].lower() != "memcpy":
         return ""
-    lower = name.lower()
+    lower = name.lower().replace("memcpy ", "memcpy", 1)  # PyTorch writes `Memcpy HtoD (Pageable -> Device)`
     return next((kind for kind in _MEMCPY_KINDS if lower.startswith(kind.lower())), "")
 
 

@@ -14,7 +14,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the subcommand."""
     parser = subparsers.add_parser("show", help="print what a tool has to say of a run")
     parser.add_argument("tool", metavar="TOOL", help=", ".join(tool.name for tool in TOOLS))
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds the *.xplane.pb files")
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
     parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
     parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text")

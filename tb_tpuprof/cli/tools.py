@@ -11,7 +11,7 @@ from tb_tpuprof.tools import TOOLS
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser("tools", help="list the tools and what they need")
-    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds the *.xplane.pb files")
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
     parser.set_defaults(run_command=run_command)
 
 

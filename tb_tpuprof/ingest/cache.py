@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.files import FileState
+from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
 from tb_tpuprof.ingest.source import FileSource, PackedSource
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -34,7 +35,7 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 from tb_tpuprof.trace.trace import Trace, TraceInfo
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"TPUCOLS" + bytes([VERSION])
 _ALIGN = 64
 MIN_TRACE_BYTES = 4 * 2**20
@@ -42,8 +43,10 @@ DEFAULT_LIMIT_BYTES = 8 * 2**30
 _TABLES = {
     "planes": schema.PLANES, "lines": schema.LINES, "events": schema.EVENTS, "metadata": schema.METADATA,
     "aggregates": schema.AGGREGATES, "stat_names": schema.STAT_NAMES, "event_stats": schema.STATS,
-    "metadata_stats": schema.STATS, "plane_stats": schema.STATS,
+    "metadata_stats": schema.STATS, "plane_stats": schema.STATS, "line_kinds": schema.LINE_KINDS, "counters": schema.COUNTERS,
+    "samples": schema.SAMPLES, "flows": schema.FLOWS,
 }  # fmt: skip
+_SOURCES = {source.__name__: source for source in (FileSource, PackedSource, JsonSource, PackedJsonSource)}
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")
 
 
@@ -76,7 +79,7 @@ def load(state: FileState) -> Trace | None:
         if header["state"] != _identity(state):
             return None
         arrays = {name: _array(data, start, *facts) for name, facts in header["arrays"].items()}
-        trace = _trace(header["info"], arrays, PackedSource(state) if header["is_packed"] else FileSource(state))
+        trace = _trace(header["info"], arrays, _SOURCES[header["source"]](state))
         with contextlib.suppress(OSError):
             os.utime(path)
         return trace
@@ -102,8 +105,8 @@ def save(state: FileState, trace: Trace) -> bool:
         placed[name] = (values.dtype.str, offset, len(values))
         offset += -(-values.nbytes // _ALIGN) * _ALIGN
     info = {**trace.info.__dict__}
-    is_packed = isinstance(trace.source, PackedSource)
-    header = json.dumps({"state": _identity(state), "is_packed": is_packed, "info": info, "arrays": placed}).encode()
+    source = type(trace.source).__name__
+    header = json.dumps({"state": _identity(state), "source": source, "info": info, "arrays": placed}).encode()
     header += b" " * (-(len(header) + 16) % _ALIGN)
     path = _path(state)
     try:

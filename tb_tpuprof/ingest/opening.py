@@ -1,10 +1,12 @@
-"""A file's path, or an XSpace in memory → its Trace: by the native decoder, or by the protobuf runtime where that was not built."""
+"""A file or an XSpace in memory → its Trace: Chrome trace JSON; an XSpace natively or by the protobuf runtime where nothing is compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tb_tpuprof.ingest.chrome_trace import decode_chrome, is_chrome_trace
 from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, read_file
+from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
 from tb_tpuprof.ingest.runs import host_of
 from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
 from tb_tpuprof.native import IS_COMPILED
@@ -15,6 +17,8 @@ def open_trace(path: str) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError."""
     state = file_state(path)
     data, was_packed = read_file(path)
+    if is_chrome_trace(data):
+        return decode_chrome(data, path, host_of(path), PackedJsonSource(state) if was_packed else JsonSource(state))
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
     file = FileBytes(data)
     del data

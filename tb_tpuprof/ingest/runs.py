@@ -1,6 +1,8 @@
 """A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
 
-<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run name: <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
+<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
 """
 
 from __future__ import annotations
@@ -8,19 +10,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
 from tb_tpuprof.ingest.files import filesystem, is_url, storage_errors
 
-SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
+SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz")
 NO_NAME = "(no name)"
 _LEGACY = re.compile(
-    r"\.(trace|trace\.json(\.gz)?|(overview_page|input_pipeline|tensorflow_stats|kernel_stats|pod_viewer|op_profile"
+    r"\.(trace|(overview_page|input_pipeline|tensorflow_stats|kernel_stats|pod_viewer|op_profile"
     r"|memory_profile|memory_viewer|tf_data_bottleneck_analysis)\.(json|pb))(\.gz)?$"
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
+_TIMESTAMP = re.compile(r"\.\d{10,}$")
 _MAX_FOLDERS = 200_000
 
 
@@ -51,8 +56,9 @@ def host_of(path: str) -> str:
     name = os.path.basename(path)
     for suffix in SUFFIXES:
         if name.endswith(suffix):
-            return name[: -len(suffix)] or NO_NAME
-    return name
+            host = name[: -len(suffix)]
+            return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
+    return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
@@ -79,20 +85,30 @@ def find_run(logdir: str, name: str) -> RunInfo:
                 return run
         raise RunNotFound(name)
     path = os.path.join(logdir, *parts[:-1], "plugins", "profile", parts[-1])
-    if not os.path.isdir(path):
-        raise RunNotFound(name, "its folder does not exist (any more)")
-    return _run(logdir, path)
+    if os.path.isdir(path):
+        return _run(logdir, path)
+    own_name = os.path.basename(os.path.abspath(logdir))
+    for folder in (os.path.join(logdir, *parts), *([logdir] if name == own_name else [])):
+        if os.path.isdir(folder) and _holds_pytorch(folder):
+            return _run(logdir, folder)
+    raise RunNotFound(name, "its folder does not exist (any more)")
 
 
 def open_run(run_dir: str) -> RunInfo:
-    """The run in a folder that holds trace files. Raises StorageError where there is no such folder."""
+    """The run in a folder that holds trace files, or made of a single trace file. Raises StorageError where there is neither."""
     if is_url(run_dir):
         fs, inner = filesystem(run_dir)
         with storage_errors(run_dir):
+            if fs.isfile(inner):
+                facts = fs.info(inner)
+                return _of_file(run_dir, int(facts.get("size") or 0), 0)
             entries = [entry for entry in fs.ls(inner, detail=True) if entry["type"] == "file"]
         return _url_run(os.path.basename(run_dir.rstrip("/")), run_dir.rstrip("/"), entries)
+    if os.path.isfile(run_dir):
+        facts = os.stat(run_dir)
+        return _of_file(os.path.abspath(run_dir), facts.st_size, facts.st_mtime_ns)
     if not os.path.isdir(run_dir):
-        raise StorageError(f"{run_dir} is not a folder.", "Give the folder that holds the *.xplane.pb files.")
+        raise StorageError(f"{run_dir} is not a folder or file.", "Give a trace file, or the folder that holds the *.xplane.pb files.")
     return _run(os.path.dirname(os.path.abspath(run_dir)), os.path.abspath(run_dir))
 
 
@@ -104,8 +120,19 @@ def host_file(run: RunInfo, host: str) -> HostFile:
     raise HostNotFound(host, [file.host for file in run.files])
 
 
+def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
+    host = host_of(path)
+    return _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, False)
+
+
+def _holds_pytorch(folder: str) -> bool:
+    """Whether PyTorch's profiler wrote into the folder itself."""
+    with storage_errors(folder), os.scandir(folder) as entries:
+        return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
+
+
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile. Links are followed, but no folder is entered twice."""
+    """Folders below any plugins/profile, and those of PyTorch. Links are followed, but no folder is entered twice."""
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -116,13 +143,16 @@ def _session_folders(logdir: str) -> Iterator[str]:
                 continue
             seen.add((facts.st_dev, facts.st_ino))
             with os.scandir(folder) as entries:
-                folders = [entry.path for entry in entries if entry.is_dir()]
+                found = list(entries)
+            folders = [entry.path for entry in found if entry.is_dir()]
         except OSError:
             continue
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
             yield from folders
-        else:
-            stack += folders
+            continue
+        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in found):
+            yield folder
+        stack += folders
 
 
 def _run(logdir: str, path: str) -> RunInfo:
@@ -134,7 +164,7 @@ def _run(logdir: str, path: str) -> RunInfo:
             if entry.name.endswith(SUFFIXES):
                 facts = entry.stat()
                 files.append(HostFile(host_of(entry.name), entry.path, facts.st_size, facts.st_mtime_ns))
-                newest = max(newest, facts.st_mtime_ns)
+                newest = max(newest, _written_ns(entry.name) or facts.st_mtime_ns)
             elif _LEGACY.search(entry.name):
                 is_legacy = True
         newest = newest or os.stat(path).st_mtime_ns
@@ -142,6 +172,9 @@ def _run(logdir: str, path: str) -> RunInfo:
 
 
 def _run_name(logdir: str, path: str) -> str:
+    if not os.path.dirname(path).replace(os.sep, "/").endswith("plugins/profile"):
+        relative = os.path.relpath(path, logdir).replace(os.sep, "/")
+        return os.path.basename(os.path.abspath(path)) if relative == "." or relative.startswith("..") else relative
     above = os.path.dirname(os.path.dirname(os.path.dirname(path)))
     relative = os.path.relpath(above, logdir).replace(os.sep, "/")
     session = os.path.basename(path)
@@ -149,8 +182,7 @@ def _run_name(logdir: str, path: str) -> str:
 
 
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy: bool) -> RunInfo:
-    unique = {file.host: file for file in sorted(files, key=lambda file: file.path, reverse=True)}
-    ordered = tuple(sorted(unique.values(), key=lambda file: _natural(file.host)))
+    ordered = tuple(sorted(_one_a_host(files), key=lambda file: _natural(file.host)))
     state, message = "ok", ""
     if not files and is_legacy:
         state = "legacy"
@@ -159,8 +191,41 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy
             "Profile the job again with TensorFlow 2.3 or newer, JAX or PyTorch/XLA to get an .xplane.pb file."
         )
     elif not files:
-        state, message = "empty", "This run's folder holds no .xplane.pb file. The capture may have failed or is still being written."
+        state, message = (
+            "empty",
+            "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is still being written.",
+        )
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
+
+
+def _one_a_host(files: list[HostFile]) -> list[HostFile]:
+    """The best file of each host: an XPlane before JSON, plain before gzipped. PyTorch's captures of other times are hosts."""
+    times: dict[str, set[str]] = {}
+    for file in files:
+        if file.path.endswith(PYTORCH_SUFFIXES):
+            times.setdefault(file.host, set()).add(_stamped(file.path))
+    unique: dict[str, HostFile] = {}
+    for file in sorted(files, key=lambda file: (_rank(file.path), file.path), reverse=True):
+        host = _stamped(file.path) if len(times.get(file.host, ())) > 1 and file.path.endswith(PYTORCH_SUFFIXES) else file.host
+        unique[host] = replace(file, host=host)
+    return list(unique.values())
+
+
+def _written_ns(name: str) -> int:
+    """The time that PyTorch puts into its files' names (milliseconds, later nanoseconds), 0 where there is none."""
+    digits = _TIMESTAMP.search(_stamped(name)) if name.endswith(PYTORCH_SUFFIXES) else None
+    text = digits[0][1:] if digits else ""
+    return int(text) * 10**6 if len(text) == 13 else int(text) if len(text) == 19 else 0
+
+
+def _rank(path: str) -> int:
+    """XPlanes first, then PyTorch's JSON, then what is made of an XPlane."""
+    return 0 if path.endswith(XPLANE_SUFFIXES) else 1 if path.endswith(PYTORCH_SUFFIXES) else 2
+
+
+def _stamped(path: str) -> str:
+    """The worker with the time that PyTorch put behind it."""
+    return re.sub(r"\.pt\.trace\.json(\.gz)?$", "", os.path.basename(path))
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -169,6 +234,7 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
 
 
 def _captured_at(name: str, newest_ns: int) -> str:
+    """When a run was captured: as its name says, else as its newest file's time does."""
     match = _SESSION_TIME.match(name.rsplit("/", 1)[-1])
     if match:
         try:
@@ -186,7 +252,7 @@ def _url_runs(logdir: str) -> list[RunInfo]:
     sessions: dict[str, list[dict[str, object]]] = {}
     for path, entry in found.items():
         folder = os.path.dirname(path)
-        if os.path.dirname(folder).endswith("plugins/profile"):
+        if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
             sessions.setdefault(folder, []).append({**entry, "name": path})
     return [_url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found) for folder, found in sessions.items()]
 
@@ -199,6 +265,6 @@ def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
             stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created") or 0
             mtime = int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0
             files.append(HostFile(host_of(base), f"{url}/{base}", int(str(entry.get("size") or 0)), mtime))
-            newest = max(newest, mtime)
+            newest = max(newest, _written_ns(base) or mtime)
         is_legacy |= bool(_LEGACY.search(base))
     return _info(name, url, files, newest, is_legacy)

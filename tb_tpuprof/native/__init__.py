@@ -12,6 +12,8 @@ try:
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.interning import intern
     from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.json_events import scan
+    from tb_tpuprof.native.pairing import pair_up
     from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.timeline import Rows
@@ -20,6 +22,8 @@ try:
     IS_COMPILED = True
 except ImportError:
     from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.plain_json_events import scan
+    from tb_tpuprof.native.plain_pairing import pair_up
     from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
@@ -29,5 +33,5 @@ except ImportError:
 
 __all__ = [
     "IS_COMPILED", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "lanes", "match", "matches",
-    "nest", "outermost", "parts", "range_totals", "rows_by_depth", "rows_of", "spans", "tally",
+    "nest", "outermost", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of", "scan", "spans", "tally",
 ]  # fmt: skip

@@ -1,0 +1,195 @@
+"""The bytes of a Chrome trace → its raw events as columns, its texts, and what the file says beside the events.
+
+Nothing is matched or sorted here: a row is an object of `traceEvents`, in the file's order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.native import scan
+from tb_tpuprof.trace import schema
+
+Ints = npt.NDArray[Any]
+MAX_EVENTS = 2**31 - 2
+_MAX_MEMBER_BYTES = 64 * 2**20
+_MAX_OBJECT_BYTES = 64 * 2**20
+SPAN_US = 2**61 // 10**6
+
+# Arguments that are decoded on opening, beside the stats that analyses read (see kineto.py).
+KINETO_ARGUMENTS = (
+    "correlation", "External id", "external id", "grid", "block", "registers per thread", "shared memory", "device", "stream",
+    "est. achieved occupancy %", "Total Allocated", "Total Reserved", "Device Id", "Device Type",
+)  # fmt: skip
+HOT = tuple(dict.fromkeys((*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")))
+WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS)))
+
+
+class Texts:
+    """The distinct texts of a file, to which others can be added."""
+
+    def __init__(self, items: list[bytes]) -> None:
+        self.items = items
+
+    @cached_property
+    def _ids(self) -> dict[bytes, int]:
+        return {text: i for i, text in reversed(list(enumerate(self.items)))}
+
+    def add(self, text: str) -> int:
+        """Id of a text, new or known."""
+        encoded = text.encode("utf-8", "replace")
+        number = self._ids.setdefault(encoded, len(self.items))
+        if number == len(self.items):
+            self.items.append(encoded)
+        return number
+
+    def find(self, text: str) -> int:
+        """Id of a text, -1 if there is none such."""
+        return self._ids.get(text.encode("utf-8", "replace"), -1)
+
+    def get(self, number: int) -> str:
+        """The text, or "" for -1 (none)."""
+        return self.items[number].decode("utf-8", "replace") if number >= 0 else ""
+
+
+@dataclass
+class RawEvents:
+    """Columns as the scanner gives them (native/plain_json_events.py); `start_ps` is on the trace's clock, `usable` where it has one."""
+
+    columns: dict[str, Ints]
+    values: dict[str, Ints]
+    texts: Texts
+    members: dict[str, Any]
+    start_ps: npt.NDArray[np.int64]
+    usable: npt.NDArray[np.bool_]
+    start_ns: int
+    bad: int
+    n_left_out: int
+
+    def __getitem__(self, name: str) -> Ints:
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(self.columns["at"])
+
+    def rows(self, phases: str) -> npt.NDArray[np.intp]:
+        """Usable events of the phases, in the file's order."""
+        return np.flatnonzero(self.usable & np.isin(self.columns["phase"], [ord(phase) for phase in phases]))
+
+    def argument(self, name: str) -> tuple[Ints, Ints, Ints]:
+        """(events in ascending order, kinds, values) of one wanted argument."""
+        mine = self.values["key"] == self.texts.find(name)
+        return self.values["event"][mine], self.values["kind"][mine], self.values["value"][mine]
+
+
+def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
+    """Scan a whole file. Raises TraceFormatError where it is no Chrome trace, or damaged before its first event."""
+    found = scan(data, [name.encode() for name in WANTED], int.from_bytes(os.urandom(8), "little"))
+    columns, bad = found["events"], int(found["bad"])
+    names = {name for name, _, _ in found["members"]}
+    if not len(columns["at"]):
+        if bad >= 0:
+            raise TraceFormatError(path, bad, "is cut off, damaged or not JSON")
+        if found["n_others"] or (found["members"] and b"traceEvents" not in names):
+            raise TraceFormatError(path, -1, "is JSON without the traceEvents of a Chrome trace", _NO_EVENTS)
+    if len(columns["at"]) > MAX_EVENTS:
+        raise TraceFormatError(
+            path, -1, f"holds {len(columns['at'])} events, more than can be opened at once", "Profile for a shorter time."
+        )
+    texts, columns, values = _unescaped(found["blob"], found["offsets"], columns, found["values"])
+    start_ps, usable, start_us = _times(columns)
+    members = {name.decode("utf-8", "replace"): _member(data, name, start, end) for name, start, end in found["members"]}
+    is_timeless = ~usable & (columns["phase"] != ord("M"))
+    n_left_out = int(found["n_others"]) + int(is_timeless.sum())
+    base_ns = members.get("baseTimeNanoseconds", 0)
+    start_ns = (base_ns if isinstance(base_ns, int) and abs(base_ns) < 2**62 else 0) + start_us * 1000
+    return RawEvents(
+        columns, values, texts, members, start_ps, usable, start_ns if abs(start_ns) < 2**62 else 0, bad, n_left_out
+    )  # fmt: skip
+
+
+_NO_EVENTS = "Export it as Chrome trace JSON (PyTorch: prof.export_chrome_trace); other formats, such as Google Cloud Trace, are not read."
+
+
+def object_at(data: npt.NDArray[np.uint8], position: int) -> dict[str, Any]:
+    """The JSON object that begins at a position, {} where it cannot be read."""
+    size = 1 << 12
+    while size <= _MAX_OBJECT_BYTES:
+        try:
+            part = data[position : position + size].tobytes().decode("utf-8", "replace")
+            found, _ = json.JSONDecoder(strict=False).raw_decode(part)
+            return found if isinstance(found, dict) else {}
+        except RecursionError:
+            return {}
+        except ValueError:
+            if position + size >= len(data):
+                return {}
+            size *= 16
+    return {}
+
+
+def _member(data: npt.NDArray[np.uint8], name: bytes, start: int, end: int) -> Any:
+    """A member's value; of stack frames and of very large ones only (position, size)."""
+    if name in (b"traceEvents", b"samples"):
+        return None
+    if name == b"stackFrames" or end - start > _MAX_MEMBER_BYTES:
+        return start, end - start
+    try:
+        return json.loads(data[start:end].tobytes().decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unescaped(
+    blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], columns: dict[str, Ints], values: dict[str, Ints]
+) -> tuple[Texts, dict[str, Ints], dict[str, Ints]]:
+    """Texts without JSON's escapes, of which equal ones are made one."""
+    whole, bounds = blob.tobytes(), offsets.tolist()
+    items = [whole[a:b] for a, b in itertools.pairwise(bounds)]
+    escaped = np.unique(np.searchsorted(offsets, np.flatnonzero(blob == ord("\\")), "right") - 1).tolist()
+    if not escaped:
+        return Texts(items), columns, values
+    known = {text: i for i, text in reversed(list(enumerate(items)))}
+    number = np.arange(len(items), dtype=np.int32)
+    for i in escaped:
+        items[i] = _without_escapes(items[i])
+        number[i] = known.setdefault(items[i], i)
+    for name in ("name", "cat", "pid", "tid"):
+        columns[name] = np.where(columns[name] >= 0, number[columns[name]], -1).astype(np.int32)
+    values["key"] = number[values["key"]]
+    is_text = values["kind"] == schema.TEXT
+    values["value"][is_text] = number[values["value"][is_text]]
+    return Texts(items), columns, values
+
+
+def _without_escapes(text: bytes) -> bytes:
+    try:
+        decoded = json.loads(f'"{text.decode("utf-8", "replace")}"', strict=False)
+    except ValueError:
+        return text  # such as a path with lone backslashes, which some writers forget to escape
+    return str(decoded).encode("utf-8", "replace")
+
+
+def _times(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
+    """(start of each event in ps, whether it has one, the trace's start in µs). Times that lie weeks from all others are none."""
+    us = columns["us"]
+    usable = ((columns["flags"] & 1) > 0) & (columns["phase"] != ord("M"))
+    if not usable.any():
+        return np.zeros(len(us), np.int64), usable, 0
+    known = us[usable]
+    if int(known.max()) - int(known.min()) >= SPAN_US:
+        middle = int(np.partition(known, len(known) // 2)[len(known) // 2])
+        usable &= (us > middle - SPAN_US // 2) & (us < middle + SPAN_US // 2)
+        known = us[usable]
+    start_us = int(known.min())
+    start_ps = np.where(usable, us, start_us) - start_us
+    return start_ps * 10**6 + columns["rest_ps"], usable, start_us

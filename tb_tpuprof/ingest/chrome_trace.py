@@ -1,0 +1,150 @@
+"""Chrome trace JSON (also PyTorch Kineto's, and what TensorFlow and JAX write as trace.json) → the tables that XPlanes give.
+
+    file ─ scan ─▶ raw events ─ pair ─▶ slices ─ lay out ─▶ planes, lines ─ sort ─▶ events ─▶ stats, flows, counters ─▶ Trace
+
+An array without its end is read to its end; behind damage nothing is read, and that is said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.ingest import kineto
+from tb_tpuprof.ingest.chrome_events import HOT, RawEvents, read_events
+from tb_tpuprof.ingest.chrome_extras import counters_of, flows_of
+from tb_tpuprof.ingest.chrome_lines import Layout, Names, layout, names_of
+from tb_tpuprof.ingest.chrome_slices import ASYNC, OBJECTS, SUPPORTED, Slices, mixed, slices_of
+from tb_tpuprof.ingest.chrome_stats import StatRows, device_stats, lifted_stats, stat_table
+from tb_tpuprof.ingest.json_source import END_POSITION, STACK_FRAMES
+from tb_tpuprof.ingest.kineto import Stat
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import Table, table_from_rows
+from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
+
+Array = npt.NDArray[Any]
+_UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString", "controllerTraceDataKey", "heapSnapshot")
+_MAX_NOTES = 100
+
+
+def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
+    """Whether a file is JSON rather than an XSpace: no XSpace begins with a bracket."""
+    head = data[:4096].tobytes().removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+    return head[:1] in (b"{", b"[")
+
+
+def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
+    """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first event."""
+    raw = read_events(data, path)
+    names = names_of(raw)
+    role = kineto.categories(raw)
+    is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.OTHER_DEVICE)).any()) and not names.is_xplane
+    found = slices_of(raw)
+    slices = kineto.on_devices(found.slices, role) if is_kineto else found.slices
+    laid_out = layout(raw, slices, names, is_kineto)
+    slices, line, lines = _ordered(slices, laid_out)
+    row_of_raw = np.full(len(raw), -1, np.int32)
+    row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
+    steps = kineto.step_numbers(raw, slices, role) if is_kineto else np.full(len(line), -1, np.int64)
+    metadata, metadata_of = _metadata(raw, slices, laid_out, line, steps, names)
+    shift_ns = int(slices.start_ps.min(initial=2**62)) // 1000 if len(slices.raw) else 0
+    raw.start_ps -= shift_ns * 1000
+    events = {
+        "start_ps": slices.start_ps - shift_ns * 1000,
+        "duration_ps": slices.duration_ps,
+        "metadata": metadata_of,
+        "position": raw["at"][slices.raw].astype(np.uint32 if len(data) < 2**32 else np.uint64),
+    }
+    flows, n_unbound = flows_of(raw, laid_out, events, lines, row_of_raw)
+    counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
+    stats = _own_stats(raw, slices, row_of_raw)
+    stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
+    rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
+    lifted = lifted_stats(raw, data, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
+    stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
+    strings = Strings.of(raw.texts.items)
+    tables = [StatTable(table, strings) for table in stat_tables]
+    notes, n_unread = _notes(raw, n_unbound)
+    n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
+    info = TraceInfo(host, path, len(data), raw.start_ns + shift_ns, (), (), notes, int(n_damaged), _damage(raw, found.n_unmatched, n_bad))
+    return Trace(
+        info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
+        table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
+        tables[0], tables[1], tables[2], source, laid_out.line_kinds, counters, samples, flows,
+    )  # fmt: skip
+
+
+def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:
+    """Slices sorted by (line, start, longest first, place in the file), their lines, and the table of lines."""
+    line = laid_out.line_of_slice
+    order = np.lexsort((slices.raw, -slices.duration_ps, slices.start_ps, line))
+    moved = Slices(**{name: getattr(slices, name)[order] for name in Slices.__dataclass_fields__})
+    counts = np.bincount(line, minlength=len(laid_out.lines["id"])).astype(np.int64)
+    columns = {**laid_out.lines, "n_events": counts, "first_event": np.cumsum(counts) - counts}
+    return moved, line[order], Table(schema.LINES, columns)
+
+
+def _metadata(raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, steps: Array, names: Names) -> tuple[Table, Array]:
+    """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
+    plane = laid_out.lines["plane"][line]
+    name = np.where(raw["name"][slices.raw] >= 0, raw["name"][slices.raw], raw.texts.add("(no name)")).astype(np.int64)
+    if (steps >= 0).any():
+        name[steps >= 0] = raw.texts.add(kineto.STEP_NAME)
+    long_name = kineto.dense(raw, "long_name", (schema.TEXT,))[slices.raw] if names.is_xplane else np.full(len(name), -1, np.int64)
+    _, first, inverse = np.unique(mixed(plane, name, long_name), return_index=True, return_inverse=True)
+    has_long = long_name[first] >= 0
+    columns = {
+        "plane": plane[first],
+        "id": np.arange(len(first), dtype=np.int64),
+        "name": np.where(has_long, long_name[first], name[first]).astype(np.int32),
+        "display_name": np.where(has_long, name[first], -1).astype(np.int32),
+    }
+    return Table(schema.METADATA, columns), inverse.reshape(-1).astype(np.int32)
+
+
+def _own_stats(raw: RawEvents, slices: Slices, row_of_raw: Array) -> list[Stat]:
+    """What the decoder itself has to say of events."""
+    crossing = np.flatnonzero(np.isin(slices.kind, (ASYNC, OBJECTS)))
+    open_ones = np.flatnonzero(slices.is_unfinished)
+    two_ended = np.flatnonzero(slices.end_raw >= 0)
+    return [
+        Stat("_a", crossing, schema.INT, np.ones(len(crossing), np.int64)),
+        Stat("did_not_finish", open_ones, schema.INT, np.ones(len(open_ones), np.int64)),
+        Stat(END_POSITION, two_ended, schema.INT, raw["at"][slices.end_raw[two_ended]]),
+    ]
+
+
+def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]:
+    frames = raw.members.get("stackFrames")
+    found: list[Any] = []
+    if isinstance(frames, tuple) and len(laid_out.planes):
+        found.append((0, STACK_FRAMES, schema.BYTES, frames[0], min(frames[1], 2**31 - 1)))
+    return found + (device_stats(raw, laid_out) if is_kineto else [])
+
+
+def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], int]:
+    """What the file says went wrong, and what of it is not shown; number of events of unknown phases."""
+    notes = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][:_MAX_NOTES]
+    counts = np.bincount(raw["phase"][raw.usable], minlength=256).tolist()
+    unread = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
+    notes += [f"{n} events of the phase {phase!r} are of no kind that can be shown." for phase, n in sorted(unread.items())]
+    notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
+    if n_unbound:
+        notes.append(f"{n_unbound} arrows are not shown: one end of theirs lies on no event.")
+    return tuple(note[:10_000] for note in notes), sum(unread.values())
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _damage(raw: RawEvents, n_unmatched: int, n_bad: int) -> str:
+    parts = [f"the file is cut off or damaged at byte {raw.bad}; what stands behind is missing"] if raw.bad >= 0 else []
+    parts += [f"{raw.n_left_out} entries are no events or have no time"] if raw.n_left_out else []
+    parts += [f"{n_unmatched} ends have no begin"] if n_unmatched else []
+    parts += [f"{n_bad} values of counters are no numbers"] if n_bad else []
+    return "; ".join(parts)

@@ -1,0 +1,37 @@
+"""Plain Python twin of `pairing.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int32s = npt.NDArray[np.int32]
+REACH = 256
+
+
+def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int32s, Int32s]:
+    """Which end closes which begin: (partner of each row or -1, the outermost row that is open where each stands, else itself).
+
+    Rows of one key stand together, in time order. `kind` is 0 begin, 1 end, 2 neither. An end closes the latest open begin of
+    its name (of any name where its own is -1), looking back over at most 256 that are open.
+
+        b x ─ b y ─ e x ─ e y      partners: x-x, y-y; the root of all four is the first
+    """
+    partner = [-1] * len(key)
+    root = list(range(len(key)))
+    stack: list[int] = []
+    keys, kinds, names = key.tolist(), kind.tolist(), name.tolist()
+    for i in range(len(keys)):
+        if i and keys[i] != keys[i - 1]:
+            stack = []
+        if stack:
+            root[i] = root[stack[0]]
+        if kinds[i] == 0:
+            stack.append(i)
+        elif kinds[i] == 1:
+            reach = range(len(stack) - 1, max(len(stack) - 1 - REACH, -1), -1)
+            found = next((j for j in reach if names[i] < 0 or names[stack[j]] == names[i]), -1)
+            if found >= 0:
+                begin = stack.pop(found)
+                partner[i], partner[begin] = begin, i
+    return np.array(partner, np.int32), np.array(root, np.int32)

@@ -1,0 +1,150 @@
+"""Every Chrome trace of the corpus: opens with the counts and durations that Python's own parser finds, or says what it is not."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.trace import schema
+from tests.ingest.chrome_files import Event, loaded, phases, plain_durations, ps, rows
+
+CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
+FOLDERS = ("catapult", "hta", "kineto_samples", "tracelens_torch", "tensorboard_review", "tpu_inference_480b", "reactant")
+UNSUPPORTED = {"google_cloud_trace.json": "without the traceEvents"}
+# Ends without a begin, as the files have them.
+UNMATCHED = {"async_begin_end.json": 1, "nestable_async.json": 1, "nestable_async_annotation.json": 1}
+UNFINISHED_KINETO = ("ProfilerStep#",)
+
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
+
+
+def files() -> list[Path]:
+    if not CORPUS.is_dir():
+        return []
+    found = [
+        path for folder in FOLDERS for path in sorted((CORPUS / folder).rglob("*")) if path.name.endswith((".json", ".json.gz", "_gz.gz"))
+    ]
+    assert len(found) > 50
+    return found
+
+
+@pytest.fixture(params=files(), ids=lambda path: str(path.relative_to(CORPUS)))
+def path(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def stripped(name: str) -> str:
+    return "ProfilerStep" if name.startswith("ProfilerStep#") else name
+
+
+def test_a_file_of_the_corpus(path: Path) -> None:
+    if path.name in UNSUPPORTED:
+        with pytest.raises(TraceFormatError, match=UNSUPPORTED[path.name]):
+            open_trace(str(path))
+        return
+    trace = open_trace(str(path))
+    events, others = loaded(path)
+    n = phases(events)
+    assert trace.info.n_damaged == UNMATCHED.get(path.name, 0), trace.info.damage
+    # Slices, begins (of threads, async, objects), and all marks are events.
+    unmatched_deletions = trace.n_events - sum(n[phase] for phase in "XBbSnTpiIRPcNO") - len(others.get("samples", ()))
+    assert 0 <= unmatched_deletions <= n["D"]
+    samples = sum(
+        isinstance(value, int) or not isinstance(value, str) for e in events if e.get("ph") == "C" for value in e["args"].values()
+    )
+    assert len(trace.samples) - memory_samples(events) == samples
+    ours: dict[str, list[int]] = defaultdict(list)
+    on_stack = (trace.kind_of_line[trace.event_line] == schema.STACK).tolist()
+    for (_, _, name, _, duration), stacked in zip(rows(trace), on_stack, strict=True):
+        if stacked and duration:
+            ours[stripped(name)].append(duration)
+    theirs: dict[str, list[int]] = defaultdict(list)
+    for name, durations in plain_durations(events).items():
+        theirs[stripped(name)] += [duration for duration in durations if duration]
+    assert {name: sorted(values) for name, values in ours.items()} == {name: sorted(values) for name, values in theirs.items() if values}
+
+
+def memory_samples(events: list[Event]) -> int:
+    marks = [event["args"] for event in events if event.get("ph") == "i" and event.get("name") == "[memory]"]
+    return sum((name in args) for args in marks for name in ("Total Allocated", "Total Reserved"))
+
+
+def kineto(path: Path) -> bool:
+    return any(part in ("kineto_samples", "hta", "tracelens_torch") for part in path.parts)
+
+
+def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
+    if not kineto(path):
+        pytest.skip("no trace of PyTorch")
+    trace = open_trace(str(path))
+    events, _ = loaded(path)
+    kernels = [event for event in events if event.get("cat") in ("kernel", "Kernel")]
+    theirs: Counter[str] = Counter()
+    for event in kernels:
+        theirs[event["name"]] += ps(event["dur"])
+    on_device = np.array([trace.plane_names[plane].startswith("/device:GPU") for plane in trace.lines["plane"]], np.bool_)
+    derived = np.array([name.startswith(("Annotations", "Synchronization")) for name in trace.line_names], np.bool_)
+    ours: Counter[str] = Counter()
+    keep = (on_device & ~derived)[trace.event_line].tolist() if trace.n_events else []
+    for (_, _, name, _, duration), kept in zip(rows(trace), keep, strict=True):
+        if kept and not name.startswith(("Memcpy", "Memset")):
+            ours[name] += duration
+    assert ours == theirs
+    texts = trace.event_stats.texts("kernel_details")
+    assert len(texts.owner) == sum(
+        bool({"grid", "block", "registers per thread", "shared memory"} & set(event["args"])) for event in kernels
+    )
+    launched = operation_of_kernels(events, kernels)
+    names = {int(row): trace.strings[int(text)] for row, text in zip(*trace.event_stats.texts("tf_op"), strict=True)}
+    on_stream = [i for i, kept in enumerate(keep) if kept and not rows_name(trace, i).startswith(("Memcpy", "Memset"))]
+    assert Counter(names.get(i, "") for i in on_stream) == Counter(launched)
+
+
+def rows_name(trace: Any, event: int) -> str:
+    return str(trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event]])))
+
+
+def operation_of_kernels(events: list[Event], kernels: list[Event]) -> list[str]:
+    """The operation of each kernel: by its external id, else by that of the call that launched it."""
+
+    def external(event: Event) -> int:
+        args = event.get("args", {})
+        return max(int(args.get("External id", 0)), int(args.get("external id", 0)))
+
+    calls: dict[int, int] = {}
+    operations: dict[int, str] = {}
+    for event in events:
+        if (
+            event.get("cat") in ("cuda_runtime", "Runtime", "cuda_driver")
+            and external(event) > 0
+            and event["args"].get("correlation", 0) > 0
+        ):
+            calls.setdefault(event["args"]["correlation"], external(event))
+        if event.get("cat") in ("cpu_op", "Operator") and external(event) > 0:
+            operations.setdefault(external(event), event["name"])
+    return [operations.get(external(k) if external(k) > 0 else calls.get(k["args"].get("correlation", 0), -1), "") for k in kernels]
+
+
+def test_ranks_of_an_archive_open_as_hosts_of_one_run(tmp_path: Path) -> None:
+    from tb_tpuprof.ingest.runs import find_runs
+
+    archive = CORPUS / "param" / "dlrm_kineto.tar.gz"
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    run = find_runs(str(tmp_path))[0]
+    assert run.name == "dlrm_kineto"
+    assert [file.host for file in run.files] == [f"worker{i}_step_12" for i in range(8)]
+    assert run.captured_at.startswith("2023-09-07")
+    for file in run.files:
+        trace = open_trace(file.path)
+        assert trace.info.n_damaged == 0
+        events, _ = loaded(Path(file.path))
+        assert trace.n_events == sum(phases(events)[phase] for phase in "XBi")

@@ -58,7 +58,7 @@ def plain_durations(events: list[Event]) -> dict[str, list[int]]:
     """Durations (ps) of all complete slices (X) and of B … E pairs by name, in the plainest way."""
     found: dict[str, list[int]] = defaultdict(list)
     open_ones: dict[Any, list[Event]] = defaultdict(list)
-    last: dict[Any, int] = defaultdict(int)
+    last: dict[Any, int] = defaultdict(lambda: -(10**40))
     timed = [event for event in events if event.get("ph") in tuple("XBEiIRP") and "ts" in event]
     for event in sorted(timed, key=lambda event: Decimal(str(event["ts"]))):
         thread = (str(event.get("pid")), str(event.get("tid")))

@@ -46,4 +46,6 @@ def message_classes(
                 field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}
+    # protobuf 4.21 has no GetMessageClass yet, later ones have no factory any more.
+    class_of = getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype  # type: ignore[attr-defined]
+    return {name: class_of(pool.FindMessageTypeByName(f"{package}.{name}")) for name in messages}

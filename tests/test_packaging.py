@@ -19,7 +19,7 @@ import tb_tpuprof
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL_BYTES = 3_000_000
 # Not fewer: each is there because code imports it; not more: it pulls in neither TensorFlow nor xprof.
-REQUIREMENTS = {"tensorboard", "numpy", "protobuf"}
+REQUIREMENTS = {"grpcio", "tensorboard", "numpy", "protobuf"}
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,26 @@ from bench.cases import DEMO_MEASURES, MEASURES, Measure
 from bench.environments import ROOT
 from bench.measurement import SIDES, Result, measure_both
 from bench.report import report
-from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC, TF_DATA, Run, demo_runs, eight_hosts_run, jax_cpu_run, synthetic_run, tf_data_run
+from bench.traces import (
+    DEVICES,
+    EIGHT_HOSTS,
+    JAX_CPU,
+    SYNTHETIC,
+    TF_DATA,
+    Run,
+    demo_runs,
+    devices_run,
+    eight_hosts_run,
+    jax_cpu_run,
+    synthetic_run,
+    tf_data_run,
+)
 
 GENERATED: dict[str, Callable[[], Run]] = {
     JAX_CPU: jax_cpu_run,
     SYNTHETIC: synthetic_run,
     EIGHT_HOSTS: eight_hosts_run,
+    DEVICES: devices_run,
     TF_DATA: tf_data_run,
 }
 

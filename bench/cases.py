@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.requests import Sample
-from bench.traces import EIGHT_HOSTS, JAX_CPU, SYNTHETIC, TF_DATA
+from bench.traces import DEVICES, EIGHT_HOSTS, JAX_CPU, SYNTHETIC, TF_DATA
 
 MAX_ZOOM_S = 0.010
 MAX_START_S = 2.0
@@ -34,6 +34,8 @@ OVERVIEW_REOPEN = Measure("overview, reopened (cache on disk)", "overview_page",
 OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
 INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
 TF_DATA_COLD = Measure("tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf")
+KERNELS_COLD = Measure("kernel stats, cold", "kernel_stats")
+MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
@@ -47,6 +49,7 @@ MEASURES = {
     ),
     SYNTHETIC: (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
     EIGHT_HOSTS: (OVERVIEW_COLD,),
+    DEVICES: (KERNELS_COLD, MEMORY_COLD),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
 
@@ -123,5 +126,7 @@ TARGETS = (
     _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", own_seconds, MAX_START_S, "s"),
     _alone(SYNTHETIC, VIEW_FROM_START, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
+    _at_least(DEVICES, KERNELS_COLD, 10),
+    _at_least(DEVICES, MEMORY_COLD, 10),
     _at_least(TF_DATA, TF_DATA_COLD, 10),
 )

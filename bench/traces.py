@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.device_trace import write_device_trace
 from bench.environments import ROOT, ml_python, work_dir
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
@@ -22,6 +23,7 @@ N_SYNTHETIC_EVENTS = 10_000_000
 JAX_CPU = "jax_cpu"
 SYNTHETIC = "synthetic_10m"
 EIGHT_HOSTS = "eight_hosts"
+DEVICES = "kernels_and_memory"
 TF_DATA = "tf_data"
 N_COPIES = 50
 
@@ -87,6 +89,14 @@ def synthetic_run() -> Run:
     if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
         write_trace(folder / f"host0{XPLANE_SUFFIX}", N_SYNTHETIC_EVENTS)
     return _run(SYNTHETIC, folder)
+
+
+def devices_run() -> Run:
+    """The synthetic run of kernels and allocations."""
+    folder = work_dir() / "traces" / DEVICES
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        write_device_trace(folder / f"host0{XPLANE_SUFFIX}")
+    return _run(DEVICES, folder)
 
 
 def eight_hosts_run() -> Run:

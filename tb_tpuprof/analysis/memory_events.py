@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.stat_rows import events_named, first_ints, metadata_named, values_at
+from tb_tpuprof.analysis.stat_rows import distinct, events_named, first_ints, metadata_named, values_at
+from tb_tpuprof.trace.stats import Sparse
 from tb_tpuprof.trace.trace import Trace
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
@@ -141,26 +143,38 @@ def _has(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.b
     return np.isin(rows, first_ints(trace, key)[0], assume_unique=True)
 
 
+def _firsts(sparse: Sparse) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Owners and values, each owner once: the first of several values."""
+    if (np.diff(sparse.owner) > 0).all():
+        return sparse.owner, sparse.value
+    owner, first = np.unique(sparse.owner, return_index=True)
+    return owner, sparse.value[first]
+
+
+def _strings(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> Int64s:
+    """String id of a text stat of each event, -1 where it has none."""
+    owner, value = _firsts(trace.event_stats.texts(key))
+    return values_at(rows, owner, value.astype(np.int64), -1)
+
+
 def _fragmentation(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-    found = trace.event_stats.floats("fragmentation")
-    owner, first = np.unique(found.owner, return_index=True)
-    bits = values_at(rows, owner, found.value[first].astype(np.float64).view(np.int64), np.float64(0).view(np.int64).item())
+    owner, value = _firsts(trace.event_stats.floats("fragmentation"))
+    bits = values_at(rows, owner, value.astype(np.float64).view(np.int64), 0)
     values: npt.NDArray[np.float64] = np.clip(np.nan_to_num(bits.view(np.float64)), 0.0, 1.0)
     return values
 
 
 def _memories(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[tuple[str, ...], Int64s]:
     """Names of the memories, sorted, and the memory of each event."""
-    texts = trace.event_stats.texts("allocator_name")
-    owner, first = np.unique(texts.owner, return_index=True)
-    allocator = values_at(rows, owner, texts.value[first].astype(np.int64), -1)
+    allocator = _strings(trace, "allocator_name", rows)
     device = values_at(rows, *first_ints(trace, "device_ordinal"), -1)
     device = np.where(device < 0, values_at(rows, *first_ints(trace, "index_on_host"), -1), device)
-    pairs, code = np.unique(np.column_stack((allocator, np.where(allocator >= 0, -1, device))), axis=0, return_inverse=True)
-    names = [trace.strings[text] if text >= 0 else f"device {number}" if number >= 0 else "memory" for text, number in pairs.tolist()]
+    key = np.where(allocator >= 0, allocator, -2 - device)  # strings from 0 up, devices from -2 down, -1 for neither
+    keys = distinct(key)
+    names = [trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in keys.tolist()]
     place = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
     table = np.array([place[name] for name in names], np.int64)
-    return tuple(place), table[code.reshape(-1)] if len(table) else np.empty(0, np.int64)
+    return tuple(place), table[np.searchsorted(keys, key)] if len(table) else np.empty(0, np.int64)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -170,12 +184,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _texts(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[list[Int64s], tuple[str, ...]]:
     """Operation, region and shape of each event as rows of a list of texts; -1 none."""
-    found = []
-    for key in ("tf_op", "region_type", "shape"):
-        sparse = trace.event_stats.texts(key)
-        owner, first = np.unique(sparse.owner, return_index=True)
-        found.append(values_at(rows, owner, sparse.value[first].astype(np.int64), -1))
-    ids = np.unique(np.concatenate(found))
+    found = [_strings(trace, key, rows) for key in ("tf_op", "region_type", "shape")]
+    ids = distinct(np.concatenate(found))
     texts = [trace.strings.get(i) for i in ids.tolist()]
     strings = list(dict.fromkeys(text for text in texts if text not in ("", "(null)")))
     place = {text: i for i, text in enumerate(strings)}

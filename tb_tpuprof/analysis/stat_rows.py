@@ -65,6 +65,8 @@ def mix(first: Keys, second: Keys) -> Keys:
 
 def values_at(rows: npt.NDArray[np.intp] | Rows, owner: Rows, value: Keys, missing: int) -> Keys:
     """The value of each row, `missing` where it has none. `owner` ascends."""
+    if len(owner) == len(rows) and np.array_equal(owner, rows):
+        return value.astype(np.int64)
     result = np.full(len(rows), missing, np.int64)
     if len(owner):
         at = np.searchsorted(owner, rows)

@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, m
 from tb_tpuprof.analysis.memory_floor import floor_of
 from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, memory_peak
 from tb_tpuprof.analysis.memory_window import window_events
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.step_marks import StepMarks, step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
@@ -27,9 +27,9 @@ _REMEDY = (
 )
 
 
-def host_memory(trace: Trace) -> tuple[MemoryEvents, Steps, int]:
+def host_memory(trace: Trace) -> tuple[MemoryEvents, StepMarks, int]:
     """What the page needs of one host: its memories' events, its steps, its length."""
-    return memory_events(trace), steps(trace), trace.duration_ps
+    return memory_events(trace), step_marks(trace), trace.duration_ps
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -57,10 +57,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(chosen, memories), diagnostics)
 
 
-def _memories(host: str, events: MemoryEvents, marked: Steps) -> list[Memory]:
-    end = int(marked.start_ps[-1] + marked.duration_ps[-1]) if len(marked) else 0
+def _memories(host: str, events: MemoryEvents, marked: StepMarks) -> list[Memory]:
     return [
-        Memory(host, events, memory_peak(events, m), floor_of(events, m, marked.start_ps, end))
+        Memory(host, events, memory_peak(events, m), floor_of(events, m, marked.start_ps, marked.end_ps))
         for m in range(len(events.memories))
         if events.first[m + 1] > events.first[m]
     ]

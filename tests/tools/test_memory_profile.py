@@ -9,7 +9,7 @@ from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.memory_profile import TOOL
 from tests.builders import drawing
 from tests.synthetic import write_run
-from tests.synthetic_devices import MemoryJob, memory_xspace
+from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.tools.drawn_session import session_of
 
 KIB, MS = 1024, 1_000_000_000
@@ -123,6 +123,14 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     floor = table(payload, "floor")
     assert floor["is_warm_up"] == [True] * 4 + [False] * 14  # the first and the last of 20 steps are left out
     assert np.diff(floor["floor_bytes"][4:]).tolist() == [64 * KIB] * 13  # type: ignore[arg-type]
+
+
+def test_steps_that_no_device_ran_are_the_annotations(tmp_path: Path) -> None:
+    space = memory_xspace(MemoryJob(leak_bytes=64 * KIB)) + kernels_xspace()  # messages put together: planes of both
+    payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": space})), cache=False), None, {})
+    assert table(payload, "floor")["step"] == [f"train {i}" for i in (0, *range(20))]
+    assert payload.verdict
+    assert "64 KiB per step" in payload.verdict.details[0]
 
 
 def test_a_leak_of_another_memory_is_told_too(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ _ELIGIBLE = re.compile(
     r"(Conv[23]D|Conv2DBackprop(Filter|Input)|Conv3DBackprop(Filter|Input)(V2)?|DepthwiseConv2dNative(Backprop(Filter|Input))?"
     r"|BatchMatMul(V\d)?|MatMul|FusedMatMul|Einsum|Xla(Dot|DotV2)|XlaConv(V2)?|CudnnRNN\w*)$"
     r"|^(dot_general|dot|convolution|conv_general_dilated|ragged_dot|custom_linear_solve_dot|dot_product_attention)$"
-    r"|^(aten::)?(mm|addmm|bmm|baddbmm|matmul|linear|_?convolution|cudnn_convolution|miopen_convolution|conv[123]d|convolution_backward"
+    r"|^(aten::)?(mm|addmm|bmm|baddbmm|matmul|linear|_?(cudnn_|miopen_)?convolution\w*|conv(_transpose)?[123]d"
     r"|_scaled_mm|_scaled_dot_product_\w+attention\w*|_flash_attention\w*|einsum)$"
     r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
 )

@@ -178,7 +178,7 @@ def _scalars(found: Kernels) -> dict[str, Scalar]:
     tensor = int(found.total_ps[found.uses_tensor_cores].sum())
     mean = whole / n
     eligible_note = (
-        f"{format_fraction(eligible / whole)} of it in operations that could" if eligible else "no operation that could was found"
+        f"operations that could use them take {format_fraction(eligible / whole)}" if eligible else "no operation that could was found"
     )
     return {
         "kernel_time_ps": Scalar(whole, "ps", "Kernel time", "of all launches, on all devices and hosts"),

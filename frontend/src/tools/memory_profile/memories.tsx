@@ -32,7 +32,7 @@ function SmallHistory({ memory, tracePs, isChosen, hasHosts, onChoose }: { memor
       <span>
         {format(memory.peakBytes, 'bytes')} <small>{share}</small>
       </span>
-      {memory.floorRise > 0 && <small class="mp-rise">rises by {format(memory.floorRise, 'bytes')} per step</small>}
+      {memory.floorRise > 0 && <small class="mp-rise">+{format(memory.floorRise, 'bytes')} per step</small>}
     </button>
   );
 }

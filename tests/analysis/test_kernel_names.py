@@ -107,7 +107,8 @@ def test_an_unknown_kernel_of_a_compiled_program_is_the_compiler_s() -> None:
     [
         ("model/dense/MatMul", "MatMul", True), ("model/conv2d/Conv2D", "Conv2D", True), ("gradients/Conv2DBackpropFilter", "", True),
         ("x/BatchMatMulV2_3", "", True), ("model/Relu", "Relu", False), ("jit(f)/jvp(g)/dot_general", "", True),
-        ("jit(f)/conv_general_dilated", "", True), ("jit(f)/reduce_max", "", False), ("aten::addmm", "", True), ("aten::add", "", False), ("aten::cudnn_convolution_backward_weight", "", True),
+        ("jit(f)/conv_general_dilated", "", True), ("jit(f)/reduce_max", "", False), ("aten::addmm", "", True), ("aten::add", "", False),
+        ("aten::cudnn_convolution_backward_weight", "", True),
         ("aten::cudnn_batch_norm_backward", "", False),
         ("aten::_scaled_dot_product_flash_attention", "", True), ("", "", False), ("cublas-gemm.12", "", True),
         ("MatMulish/Add", "AddV2", False),

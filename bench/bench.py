@@ -22,12 +22,14 @@ from bench.traces import (
     EIGHT_HOSTS,
     JAX_CPU,
     SYNTHETIC,
+    SYNTHETIC_50M,
     TF_DATA,
     Run,
     demo_runs,
     devices_run,
     eight_hosts_run,
     jax_cpu_run,
+    large_run,
     synthetic_run,
     tf_data_run,
 )
@@ -38,7 +40,9 @@ GENERATED: dict[str, Callable[[], Run]] = {
     EIGHT_HOSTS: eight_hosts_run,
     DEVICES: devices_run,
     TF_DATA: tf_data_run,
+    SYNTHETIC_50M: large_run,
 }
+ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes
 
 
 def plan(only: list[str]) -> list[tuple[Run, Measure]]:
@@ -46,7 +50,7 @@ def plan(only: list[str]) -> list[tuple[Run, Measure]]:
     runs = [run for run in demo_runs() if not only or run.name in only]
     pairs = [(run, measure) for run in runs for measure in DEMO_MEASURES]
     for name, make in GENERATED.items():
-        if not only or name in only:
+        if name in only or (not only and name not in ON_REQUEST):
             run = make()
             pairs += [(run, measure) for measure in MEASURES[name]]
     return pairs

@@ -21,7 +21,7 @@ class OwnSide:
         self.request = request
         self.session: Session | None = None
 
-    def ask(self, window: tuple[float, float] | None) -> Answer:
+    def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
         """The answer's body: binary columns for the timeline, JSON for the rest."""
         request = self.request
         if self.session is None:
@@ -32,6 +32,8 @@ class OwnSide:
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
+        if search:
+            return Answer(encode_columns(tool.run(self.session, [request.host], {"search": search})))
         payload = tool.run(self.session, [request.host], params)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
 

@@ -24,13 +24,15 @@ class PeerSide:
         self.request = request
         self.files = sorted(glob.glob(os.path.join(request.run_dir, "*.xplane.pb")))
 
-    def ask(self, window: tuple[float, float] | None) -> Answer:
+    def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
         """The answer's body; its timeline comes as JSON and takes milliseconds."""
         if self.request.tool != TRACE_VIEWER:
             return Answer(self._convert(self.files, self.request.tool, {}))
         options: dict[str, object] = {"resolution": self.request.width_px}
         if window:
             options |= {"start_time_ms": str(window[0]), "end_time_ms": str(window[1])}
+        if search:
+            options |= {"search_prefix": search}
         file = os.path.join(self.request.run_dir, f"{self.request.host}.xplane.pb")
         params = {"hosts": [self.request.host], "trace_viewer_options": options}
         body = self._convert([file], "trace_viewer@", params)

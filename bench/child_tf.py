@@ -18,7 +18,7 @@ def main() -> None:
     request = read_request(sys.argv)
     files = sorted(glob.glob(os.path.join(request.run_dir, "*.xplane.pb")))
 
-    def ask(_window: tuple[float, float] | None) -> Answer:
+    def ask(_window: tuple[float, float] | None, _search: str) -> Answer:
         body, found = _pywrap_profiler.xspace_to_tools_data(files, request.tool)
         if not found:
             raise SystemExit(f"no answer for {request.tool}")

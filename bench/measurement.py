@@ -42,7 +42,7 @@ def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ..
     """Ask the sides in turn, `n_rounds` times; a side that fails or takes longer than SLOW_S is not asked again."""
     result = Result(run, measure)
     run.read()
-    waiting = list(sides)
+    waiting = [side for side in sides if side == OURS or measure.peer]
     for _ in range(n_rounds):
         for side in list(waiting):
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,11 +18,14 @@ READY = "ready"
 N_REPEATS = 5
 ZOOM_FRACTION = 0.01
 ZOOM_START = 0.25
+N_WINDOWS = 200
+SEARCH_TEXT = "block_"
 
 
 @dataclass(frozen=True)
 class Request:
-    """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", or "zoom" after a first view.
+    """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a first view "zoom"
+    (windows of 1 %), "windows" (200 random ones, the 95th percentile) or "search" (for SEARCH_TEXT).
 
     `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is drawn.
     """
@@ -63,6 +67,14 @@ def zoom_windows(trace_length: float) -> list[tuple[float, float]]:
     return [(start + k * width, start + (k + 1) * width) for k in range(N_REPEATS)]
 
 
+def random_windows(trace_length: float) -> list[tuple[float, float]]:
+    """200 windows of 0.01 % to 10 % of the trace, equally many in each decade, anywhere; the same on each call."""
+    chance = random.Random(7)
+    widths = [trace_length * 10 ** chance.uniform(-4, -1) for _ in range(N_WINDOWS)]
+    starts = [chance.uniform(0, trace_length - width) for width in widths]
+    return [(start, start + width) for start, width in zip(starts, widths, strict=True)]
+
+
 def timed(ask: Callable[[], Answer], gzip_level: int) -> tuple[Answer, Sample]:
     """Ask once; compress as the side's server does."""
     start = time.perf_counter()
@@ -73,15 +85,21 @@ def timed(ask: Callable[[], Answer], gzip_level: int) -> tuple[Answer, Sample]:
     return answer, Sample(seconds, time.perf_counter() - start, len(answer.body), n_gzip_bytes, 0)
 
 
-def measured(request: Request, ask: Callable[[tuple[float, float] | None], Answer], gzip_level: int) -> Sample:
-    """Ask as the request's mode says; `ask` takes the window of a timeline. Prints READY after the first answer."""
-    first, sample = timed(lambda: ask(None), gzip_level)
+def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], Answer], gzip_level: int) -> Sample:
+    """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search. Prints READY after the first answer."""
+    first, sample = timed(lambda: ask(None, ""), gzip_level)
     print(READY, flush=True)
     if request.mode == "again":
-        sample = _typical([timed(lambda: ask(None), gzip_level)[1] for _ in range(N_REPEATS)])
+        sample = _typical([timed(lambda: ask(None, ""), gzip_level)[1] for _ in range(N_REPEATS)])
     elif request.mode == "zoom":
         windows = zoom_windows(first.trace_length)
-        sample = _typical([timed(lambda window=window: ask(window), gzip_level)[1] for window in windows])  # type: ignore[misc]
+        sample = _typical([timed(lambda window=window: ask(window, ""), gzip_level)[1] for window in windows])  # type: ignore[misc]
+    elif request.mode == "windows":
+        windows = random_windows(first.trace_length)
+        samples = [timed(lambda window=window: ask(window, ""), gzip_level)[1] for window in windows]  # type: ignore[misc]
+        sample = _percentile(samples, 0.95)
+    elif request.mode == "search":
+        sample = _typical([timed(lambda: ask(None, SEARCH_TEXT), gzip_level)[1] for _ in range(N_REPEATS)])
     return replace(sample, peak_bytes=peak_bytes())
 
 
@@ -101,6 +119,14 @@ def read_request(arguments: Sequence[str]) -> Request:
 def write_sample(sample: Sample) -> None:
     """Hand the result to the parent."""
     print(json.dumps(asdict(sample)), flush=True)
+
+
+def _percentile(samples: list[Sample], fraction: float) -> Sample:
+    """A percentile of each number by itself."""
+    columns = zip(*(asdict(sample).values() for sample in samples), strict=True)
+    place = round(fraction * (len(samples) - 1))
+    seconds, gzip_seconds, body, compressed, peak = (sorted(column)[place] for column in columns)
+    return Sample(seconds, gzip_seconds, int(body), int(compressed), int(peak))
 
 
 def _typical(samples: list[Sample]) -> Sample:

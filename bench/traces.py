@@ -19,9 +19,11 @@ from bench.tf_data_trace import write_copies
 XPLANE_SUFFIX = ".xplane.pb"
 N_HOSTS = 8
 N_SYNTHETIC_EVENTS = 10_000_000
+N_LARGE_EVENTS = 50_000_000
 
 JAX_CPU = "jax_cpu"
 SYNTHETIC = "synthetic_10m"
+SYNTHETIC_50M = "synthetic_50m"
 EIGHT_HOSTS = "eight_hosts"
 DEVICES = "kernels_and_memory"
 TF_DATA = "tf_data"
@@ -85,10 +87,19 @@ def jax_cpu_run() -> Run:
 
 def synthetic_run() -> Run:
     """The synthetic run of 10 M events."""
-    folder = work_dir() / "traces" / SYNTHETIC
+    return _synthetic(SYNTHETIC, N_SYNTHETIC_EVENTS)
+
+
+def large_run() -> Run:
+    """The synthetic run of 50 M events: 1.2 GB, and 5 GB of memory to write it."""
+    return _synthetic(SYNTHETIC_50M, N_LARGE_EVENTS)
+
+
+def _synthetic(name: str, n_events: int) -> Run:
+    folder = work_dir() / "traces" / name
     if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
-        write_trace(folder / f"host0{XPLANE_SUFFIX}", N_SYNTHETIC_EVENTS)
-    return _run(SYNTHETIC, folder)
+        write_trace(folder / f"host0{XPLANE_SUFFIX}", n_events)
+    return _run(name, folder)
 
 
 def devices_run() -> Run:

@@ -83,8 +83,10 @@ class _Builder:
         if not any(len(part.start_ps) for part in spans):
             return
         columns = [np.concatenate([getattr(part, field) for part in spans]) for field in _Spans.__dataclass_fields__]
-        order = np.lexsort((columns[4], -columns[1], columns[0]))
-        self.lines.append((line, _Spans(*(column[order] for column in columns))))
+        if not _in_order(columns[0], columns[1]):
+            order = np.lexsort((columns[4], -columns[1], columns[0]))
+            columns = [column[order] for column in columns]
+        self.lines.append((line, _Spans(*columns)))
 
     def result(self) -> Derived:
         """All lines put together."""
@@ -95,6 +97,11 @@ class _Builder:
         )
         offsets = np.cumsum([0, *(len(part.start_ps) for part in parts)]).astype(np.int64)
         return Derived(tuple(line for line, _ in self.lines), offsets, start, end - start, name.astype(np.int32), source, tuple(self.texts))
+
+
+def _in_order(start: Int64s, end: Int64s) -> bool:
+    """Whether boxes are sorted by (start, -end)."""
+    return bool(((start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all())
 
 
 @once
@@ -210,14 +217,14 @@ def _runs(trace: Trace, rows: Rows, keys: Int64s, group: Int64s) -> list[_Spans]
         return []
     start = trace.events["start_ps"][rows]
     duration = trace.events["duration_ps"][rows]
-    latest = np.maximum.accumulate(start + duration)
-    gap = start[1:] - latest[:-1]
+    ends = start + duration
+    gap = start[1:] - np.maximum.accumulate(ends)[:-1]
     is_new = np.append(True, (group[1:] != group[:-1]) | ((group[1:] < 0) & (gap > np.maximum(2 * duration[:-1], _SMALL_GAP_PS))))
     spans = []
     for level, key in enumerate(keys):
         is_new = is_new | np.append(True, key[1:] != key[:-1])
         first = np.flatnonzero(is_new)
-        end = np.maximum.reduceat(start + duration, first)
+        end = np.maximum.reduceat(ends, first)
         named = key[first] >= 0
         first = first[named]
         spans.append(

@@ -98,7 +98,9 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
     program = _at(rows, *first_ints(trace, "program_id"))
     hlo_op, framework_op = (_text_ids(trace, key, rows) for key in ("hlo_op", "tf_op"))
     distinct, inverse = distinct_codes(program)
-    programs = [_program(trace, number, int(rows[np.argmax(program == number)])) for number in distinct.tolist()]
+    sample = np.zeros(len(distinct), np.int64)
+    sample[inverse] = rows
+    programs = [_program(trace, number, event) for number, event in zip(distinct.tolist(), sample.tolist(), strict=True)]
     module = np.array([numbers.of(known.name) for known in programs], np.int64)[inverse] if len(rows) else program
     source = np.full(len(rows), -1, np.int64)
     known = np.flatnonzero((hlo_op >= 0) & (program >= 0))

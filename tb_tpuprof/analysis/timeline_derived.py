@@ -146,12 +146,12 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
 
 def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     for line in lines_named(trace, plane, (OP_LINE,)):
-        events = line_events(trace, line)
-        rows = np.arange(events.start, events.stop)
+        span = line_events(trace, line)
+        rows = np.arange(span.start, span.stop)
         labels = op_labels.of_metadata(trace, rows)
-        group = np.full(len(rows), -1, np.int64)  # an idle gap parts runs, whatever step they are in
-        _scope_lines(trace, plane, rows, labels, group, "", builder)
-        _source_line(trace, plane, rows, labels, group, "", builder)
+        events = _sequence(trace, rows, np.full(len(rows), -1, np.int64))  # an idle gap parts runs, whatever step they are in
+        _scope_lines(plane, events, labels, "", builder)
+        _source_line(plane, events, labels, "", builder)
 
 
 def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
@@ -168,68 +168,79 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     order = np.argsort(trace.events["start_ps"][rows], kind="stable")
     labels = op_labels.of_rows(trace, rows).taken(order)
     rows = rows[order]
-    group = np.full(len(rows), -1, np.int64)
-    builder.add(
-        DerivedLine(plane, "XLA Modules", "modules"), _named(_runs(trace, rows, labels.module[None, :], group), labels.texts, builder)
-    )
-    _scope_lines(trace, plane, rows, labels, group, "", builder)
-    start = trace.events["start_ps"][rows]
+    events = _sequence(trace, rows, np.full(len(rows), -1, np.int64))
+    builder.add(DerivedLine(plane, "XLA Modules", "modules"), _named(_runs(events, labels.module[None, :]), labels.texts, builder))
+    _scope_lines(plane, events, labels, "", builder)
     known = np.flatnonzero(labels.hlo_op >= 0)
     code = _coded(labels.hlo_op[known], labels.texts, builder)
-    spans = _Spans(
-        start[known], (start + trace.events["duration_ps"][rows])[known], code, rows[known].astype(np.int64), np.zeros(len(known), np.int64)
-    )
+    spans = _Spans(events.start_ps[known], events.end_ps[known], code, rows[known].astype(np.int64), np.zeros(len(known), np.int64))
     builder.add(DerivedLine(plane, "XLA Ops", "hlo_ops"), [spans])
 
 
 def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
     """Modules, scopes, framework operations and HLO operations of the kernels of one stream."""
-    group = groups(trace).group[rows].astype(np.int64)
+    events = _sequence(trace, rows, groups(trace).group[rows].astype(np.int64))
     builder.add(
         DerivedLine(plane, "XLA Modules" + suffix, "modules"),
-        _named(_runs(trace, rows, labels.module[None, :], group), labels.texts, builder),
+        _named(_runs(events, labels.module[None, :]), labels.texts, builder),
     )
-    _scope_lines(trace, plane, rows, labels, group, suffix, builder)
+    _scope_lines(plane, events, labels, suffix, builder)
     prefixes, names = op_labels.levels(labels.hlo_op, labels.texts, op_labels.hlo_parts, _MAX_LEVELS)
-    builder.add(DerivedLine(plane, "XLA Ops" + suffix, "hlo_ops"), _named(_runs(trace, rows, prefixes, group), names, builder))
-    _source_line(trace, plane, rows, labels, group, suffix, builder)
+    builder.add(DerivedLine(plane, "XLA Ops" + suffix, "hlo_ops"), _named(_runs(events, prefixes), names, builder))
+    _source_line(plane, events, labels, suffix, builder)
 
 
-def _scope_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, group: Int64s, suffix: str, builder: _Builder) -> None:
+def _scope_lines(plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
     prefixes, names = op_labels.levels(labels.framework_op, labels.texts, op_labels.scope_parts, _MAX_LEVELS)
-    builder.add(DerivedLine(plane, SCOPE_LINE + suffix, "scope"), _named(_runs(trace, rows, prefixes, group), names, builder))
-    runs = _runs(trace, rows, labels.framework_op[None, :], group)
+    builder.add(DerivedLine(plane, SCOPE_LINE + suffix, "scope"), _named(_runs(events, prefixes), names, builder))
+    runs = _runs(events, labels.framework_op[None, :])
     builder.add(DerivedLine(plane, FRAMEWORK_LINE + suffix, "ops"), _named(runs, labels.texts, builder))
 
 
-def _source_line(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, group: Int64s, suffix: str, builder: _Builder) -> None:
-    runs = _runs(trace, rows, labels.source[None, :], group)
+def _source_line(plane: int, events: _Sequence, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:
+    runs = _runs(events, labels.source[None, :])
     builder.add(DerivedLine(plane, SOURCE_LINE + suffix, "source"), _named(runs, labels.texts, builder))
 
 
-def _runs(trace: Trace, rows: Rows, keys: Int64s, group: Int64s) -> list[_Spans]:
-    """Spans of successive events (in time order) with one key, level by level; -1 is no key. `name` is the key still.
+@dataclass(frozen=True)
+class _Sequence:
+    """Events in time order, and before which of them a run ends in any case."""
 
-    A run ends where the key or the step changes, and outside of steps where the gap to the next event is more than 10 µs and
-    more than twice as long as the event before it. Levels end with the level around them.
+    rows: Rows
+    start_ps: Int64s
+    end_ps: Int64s
+    is_new: npt.NDArray[np.bool_]
+
+
+def _sequence(trace: Trace, rows: Rows, group: Int64s) -> _Sequence:
+    """A run ends where the step changes, and outside of steps where the gap to the next event is more than 10 µs and more than
+    twice as long as the event before it.
     """
-    if not len(rows):
-        return []
     start = trace.events["start_ps"][rows]
     duration = trace.events["duration_ps"][rows]
-    ends = start + duration
-    gap = start[1:] - np.maximum.accumulate(ends)[:-1]
-    is_new = np.append(True, (group[1:] != group[:-1]) | ((group[1:] < 0) & (gap > np.maximum(2 * duration[:-1], _SMALL_GAP_PS))))
+    end = start + duration
+    is_new = np.ones(len(rows), np.bool_)
+    if len(rows):
+        gap = start[1:] - np.maximum.accumulate(end)[:-1]
+        is_new[1:] = (group[1:] != group[:-1]) | ((group[1:] < 0) & (gap > np.maximum(2 * duration[:-1], _SMALL_GAP_PS)))
+    return _Sequence(rows, start, end, is_new)
+
+
+def _runs(events: _Sequence, keys: Int64s) -> list[_Spans]:
+    """Spans of successive events with one key, level by level; -1 is no key. `name` is the key still.
+
+    Levels end with the level around them.
+    """
+    is_new = events.is_new.copy()
     spans = []
-    for level, key in enumerate(keys):
-        is_new = is_new | np.append(True, key[1:] != key[:-1])
+    for level, key in enumerate(keys if len(events.rows) else ()):
+        is_new[1:] |= key[1:] != key[:-1]
         first = np.flatnonzero(is_new)
-        end = np.maximum.reduceat(ends, first)
+        end = np.maximum.reduceat(events.end_ps, first)
         named = key[first] >= 0
         first = first[named]
-        spans.append(
-            _Spans(start[first], end[named], key[first].astype(np.int64), rows[first].astype(np.int64), np.full(len(first), level))
-        )
+        name, source = key[first].astype(np.int64), events.rows[first].astype(np.int64)
+        spans.append(_Spans(events.start_ps[first], end[named], name, source, np.full(len(first), level)))
     return spans
 
 

@@ -25,14 +25,14 @@ def counter_samples(trace: Trace, counter: int, start_ps: int, end_ps: int, pixe
     low, high = np.searchsorted(times, [start_ps, end_ps])
     low = max(int(low) - 1, 0) if low == len(times) or times[low] > start_ps else int(low)
     times, values = times[low:high], values[low:high]
-    bucket = np.maximum(times - start_ps, 0) // (2 * pixel_ps)
+    bucket = (times - start_ps) // (2 * pixel_ps)  # what holds at the start has a bucket of its own
     begins = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)])
     if len(times) <= _KEPT_PER_BUCKET * len(begins):
         return times, values
     group = np.cumsum(np.isin(np.arange(len(times)), begins)) - 1
     by_value = np.lexsort((values, group))
     ends = np.append(begins[1:], len(times)) - 1
-    kept = np.unique(np.concatenate((by_value[begins], by_value[ends], ends)))
+    kept = np.unique(np.concatenate(([0], by_value[begins], by_value[ends], ends)))
     return times[kept], values[kept]
 
 

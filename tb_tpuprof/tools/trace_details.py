@@ -21,7 +21,7 @@ _MAX_ANCESTORS = 64
 _MAX_FLOWS = 200
 # What an event's arguments may be called that say which operation it is, in the order in which they are believed.
 _OPERATION = {
-    "hlo_op": ("hlo_op", "deduplicated_name"),
+    "hlo_op": ("hlo_op",),
     "hlo_module": ("hlo_module",),
     "framework_op": ("tf_op", "tf_op_name"),
     "source": ("source", "source_info"),

@@ -1,7 +1,7 @@
 /**
- * Three canvases on top of each other: the ground (grid lines, separators), the boxes (WebGL2 or 2D), the ink (labels,
- * outlines, ruler). Takes buffers and looks, gives pictures; where WebGL2 is missing or its context goes, a 2D canvas takes
- * the boxes' place.
+ * Three canvases on top of each other: the ground (grid lines, separators), the boxes (WebGL2), the ink (labels, outlines,
+ * ruler). Takes buffers and looks, gives pictures. Where WebGL2 is missing all is drawn on one canvas: without a GPU each
+ * further one costs a copy of the screen a frame. Where WebGL2's context goes, a 2D canvas takes the boxes' place.
  */
 
 import { luminance } from '../base/color';
@@ -39,7 +39,8 @@ function layer(host: HTMLElement): HTMLCanvasElement {
 }
 
 export class Stage {
-  private readonly ground: HTMLCanvasElement;
+  /** null: everything is on `ink`. */
+  private readonly ground: HTMLCanvasElement | null;
   private readonly ink: HTMLCanvasElement;
   private renderer: BoxRenderer | null;
   private theme: StageTheme = BLANK;
@@ -53,11 +54,13 @@ export class Stage {
     /** Absent: WebGL where the machine has hardware for it. */
     wish?: BoxRenderer['kind'],
   ) {
-    this.ground = layer(host);
     this.ink = layer(host);
-    host.append(this.ground, this.ink);
+    host.append(this.ink);
     const isWebglWanted = wish ? wish === 'webgl' : !isSoftwareWebgl();
-    this.renderer = (isWebglWanted ? this.startWebgl() : null) ?? this.start2d();
+    const webgl = isWebglWanted ? this.startWebgl() : null;
+    this.ground = webgl ? layer(host) : null;
+    if (this.ground) host.prepend(this.ground);
+    this.renderer = webgl ?? canvas2dRenderer(this.ink);
   }
 
   get kind(): BoxRenderer['kind'] | 'none' {
@@ -116,11 +119,15 @@ export class Stage {
   draw(frame: Frame, marks: Marks): void {
     const { theme } = this;
     const ruler = rulerOf(frame, frame.widthPx);
-    const ground = this.open(this.ground, frame);
-    if (ground) drawGrid(ground, frame, marks, ruler, theme);
-    this.renderer?.draw(frame, bandsOf(frame, marks.pinnedBottomPx));
+    const bands = bandsOf(frame, marks.pinnedBottomPx);
     const ink = this.open(this.ink, frame);
-    if (!ink) return;
+    const ground = this.ground ? this.open(this.ground, frame) : ink;
+    if (!ink || !ground) return;
+    this.renderer?.draw(frame, bands);
+    // On one canvas the boxes come first, for they replace all; the grid goes under them.
+    if (!this.ground) ground.globalCompositeOperation = 'destination-over';
+    drawGrid(ground, frame, marks, ruler, theme);
+    ground.globalCompositeOperation = 'source-over';
     this.drawBands(ink, frame, marks);
     drawSteps(ink, frame, marks.stepsPs, theme);
     if (marks.stretch) drawStretch(ink, frame, marks.stretch, theme);
@@ -163,7 +170,7 @@ export class Stage {
     if (!context) return null;
     fitCanvas(canvas, frame);
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
+    if (this.ground) context.clearRect(0, 0, canvas.width, canvas.height);
     context.setTransform(frame.pixelRatio, 0, 0, frame.pixelRatio, 0, 0);
     return context;
   }

@@ -86,7 +86,11 @@ function numbersOf(column: NumberColumn | undefined, n: number, missing: number)
   if (column?.values instanceof Float64Array && column.values.length === n) return column.values;
   const numbers = new Float64Array(n).fill(missing);
   if (!column) return numbers;
-  for (let i = 0; i < n; i++) numbers[i] = numberAt(column, i) ?? missing;
+  const { values } = column;
+  for (let i = 0; i < n; i++) {
+    const value = values[i];
+    if (value !== null && value !== undefined && value === value) numbers[i] = value;
+  }
   return numbers;
 }
 
@@ -184,9 +188,14 @@ function decodeFlows(table: Table | undefined): Flow[] {
 /** By the server's families and keys; by the names where it sends none. */
 function stylesOf(table: Table | undefined, n: number, names: readonly string[], nameId: Int32Array): Uint8Array {
   const [family, key] = [numberColumn(table, 'family'), numberColumn(table, 'color_key')];
-  if (family && key) return Uint8Array.from({ length: n }, (_, i) => styleOf(family.values[i] ?? 0, key.values[i] ?? 0));
+  const style = new Uint8Array(n);
+  if (family && key) {
+    for (let i = 0; i < n; i++) style[i] = styleOf(family.values[i] ?? 0, key.values[i] ?? 0);
+    return style;
+  }
   const styles = stylesOfNames(names);
-  return Uint8Array.from(nameId, (id) => styles[id] as number);
+  for (let i = 0; i < n; i++) style[i] = styles[nameId[i] as number] as number;
+  return style;
 }
 
 function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
@@ -194,7 +203,9 @@ function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
   const column = (name: string, missing: number): Float64Array => numbersOf(numberColumn(table, name), n, missing);
   const name = textColumn(table, 'name');
   const names = [...(name?.strings ?? []), '(no name)'];
-  const nameId = Int32Array.from({ length: n }, (_, i) => codeOf(name?.codes[i], names.length));
+  // Loops, not from(…): this runs with every answer, some 50,000 boxes between two frames.
+  const nameId = new Int32Array(n);
+  for (let i = 0; i < n; i++) nameId[i] = codeOf(name?.codes[i], names.length);
   const durationPs = column('duration_ps', 0);
   return {
     n,

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { encodeInstances, type Boxes } from './boxes';
+import { fillPixels, packed, shadesOf } from './canvas2d';
+import { bandsOf } from './renderer';
+
+const COLORS = { fills: [[1, 0, 0], [0, 0, 1]] as const, background: [1, 1, 1] as const };
+const RED = packed([1, 0, 0]);
+
+/** One picosecond is a pixel. Row 0 (y 2–5): [0, 3) and [10, 20) merged; row 1 (y 8–9): [5, 6). */
+const BOXES: Boxes = {
+  n: 3, startPs: Float64Array.of(0, 10, 5), durationPs: Float64Array.of(3, 10, 1), nameId: new Int32Array(3), eventId: Float64Array.of(1, 2, 3),
+  nMerged: Float64Array.of(1, 7, 1), names: ['a'], style: Uint8Array.of(0, 1, 0), longestPs: Float64Array.of(3, 2, 1), rowFirst: Int32Array.of(0, 2, 3),
+};
+const PLACES = { y: Float32Array.of(2, 8), height: Uint8Array.of(4, 2) };
+
+function drawn(scrollPx: number, pinnedBottomPx: number): (x: number, y: number) => number {
+  const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
+  const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx };
+  fillPixels(pixels, encodeInstances(BOXES, PLACES, null, { startPs: 0, endPs: 20 }), frame, bandsOf(frame, pinnedBottomPx), shadesOf(COLORS));
+  return (x, y) => pixels.data[y * 20 + x] as number;
+}
+
+describe('boxes as pixels', () => {
+  it('fills the rows and nothing else', () => {
+    const at = drawn(0, 0);
+    expect([at(0, 1), at(0, 2), at(2, 5), at(3, 3), at(0, 6)]).toEqual([0, RED, RED, 0, 0]);
+    expect([at(4, 8), at(5, 8), at(5, 9), at(6, 8)]).toEqual([0, RED, RED, 0]);
+  });
+  it('hatches what is merged, aslant, and leaves a hairline at its end', () => {
+    const at = drawn(0, 0);
+    expect(new Set([10, 11, 12, 13].map((x) => at(x, 2))).size).toBe(2);
+    for (let x = 10; x < 18; x++) expect(at(x, 3)).toBe(at(x + 1, 2));
+    expect([at(18, 4) === 0, at(19, 4) === 0]).toEqual([false, true]);
+  });
+  it('scrolls below the pinned rows', () => {
+    const at = drawn(3, 4);
+    expect([at(0, 0), at(0, 2), at(5, 5)]).toEqual([0, 0, RED]);
+  });
+});

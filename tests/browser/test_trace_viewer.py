@@ -122,9 +122,14 @@ def test_a_link_opens_on_its_window(page: Page, server: Server) -> None:
     expect(frame_of(page).locator(".tv-whole")).to_contain_text("20.0 ms of")
 
 
-def test_hosts_one_at_a_time(page: Page, server: Server) -> None:
+def test_hosts_come_and_go(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=TWO_WORKERS, tool="trace_viewer"))
     expect_tool(page, TITLE)
-    frame_of(page).get_by_role("radio", name="worker-1").check()
+    frame = frame_of(page)
+    expect(frame.locator(".tv-whole")).to_contain_text("28,992 events")
+    expect(frame.locator(".tv-section")).to_have_count(2)
+    frame.get_by_role("checkbox", name="worker-0").uncheck()
     expect_state(page, hosts="worker-1")
-    expect(frame_of(page).locator(".tv-whole")).to_contain_text("6,479 events")
+    expect(frame.locator(".tv-whole")).to_contain_text("6,479 events")
+    frame.get_by_role("checkbox", name="worker-0").check()
+    expect(frame.locator(".tv-whole")).to_contain_text("28,992 events")

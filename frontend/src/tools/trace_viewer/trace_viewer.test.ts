@@ -349,8 +349,8 @@ describe('wheel', () => {
   it('keeps the meaning of a stream, and takes keys at their word', () => {
     const wheel = new Wheel();
     wheel.turn(turn({ deltaY: 4, wheelDeltaY: -12 }), 0);
-    expect(wheel.turn(turn({ deltaY: 40, wheelDeltaY: -120 }), 100)).toMatchObject({ act: 'move' });
-    expect(wheel.turn(turn({ deltaY: 40, wheelDeltaY: -120 }), 900)).toMatchObject({ act: 'zoom' });
+    expect(wheel.turn(turn({ deltaY: 100, wheelDeltaY: -120 }), 100)).toMatchObject({ act: 'move' });
+    expect(wheel.turn(turn({ deltaY: 100, wheelDeltaY: -120 }), 900)).toMatchObject({ act: 'zoom' });
     expect(new Wheel().turn(turn({ deltaY: -5, wheelDeltaY: 15, ctrlKey: true }), 0)).toEqual({ act: 'zoom', factor: Math.exp(-0.05) });
     expect(new Wheel().turn(turn({ deltaY: 120, wheelDeltaY: -120, shiftKey: true }), 0)).toEqual({ act: 'move', x: 120, y: 0 });
     expect(new Wheel().turn(turn({ deltaY: 120, wheelDeltaY: -120, altKey: true }), 0)).toEqual({ act: 'move', x: 0, y: 120 });

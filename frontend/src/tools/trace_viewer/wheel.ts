@@ -27,14 +27,16 @@ const PINCH_PER_PX = 0.01;
 const MAX_NOTCH_PX = 300;
 const STREAM_MS = 250;
 const NOTCH = 120;
+/** A notch moves a page by some lines in every browser. */
+const LEAST_NOTCH_PX = 50;
 
 function pxOf(delta: number, mode: number): number {
   return mode === 0 ? delta : delta * (mode === 1 ? LINE_PX : PAGE_PX);
 }
 
-function isNotched({ deltaX, deltaMode, wheelDeltaY }: Turn): boolean {
+function isNotched({ deltaX, deltaY, deltaMode, wheelDeltaY }: Turn): boolean {
   if (deltaMode !== 0) return true;
-  return deltaX === 0 && wheelDeltaY !== undefined && wheelDeltaY !== 0 && wheelDeltaY % NOTCH === 0;
+  return deltaX === 0 && Math.abs(deltaY) >= LEAST_NOTCH_PX && wheelDeltaY !== undefined && wheelDeltaY !== 0 && wheelDeltaY % NOTCH === 0;
 }
 
 export class Wheel {

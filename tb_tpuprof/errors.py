@@ -1,6 +1,7 @@
 """The exception tree: what went wrong, where, and what the user can do about it.
 
     ProfilerError ─┬─ TraceFormatError   a file is damaged or is no profile      422   3
+                   ├─ HostsUnreadable    none of the hosts asked for can be read  as the first of their errors
                    ├─ RunNotFound        no such run below the logdir            404   4
                    ├─ HostNotFound       the run has no such host                404   4
                    ├─ ToolNotFound       no tool of that name                    404   4
@@ -8,6 +9,7 @@
                    ├─ ToolUnavailable    the run lacks what the tool needs       409   5
                    ├─ BadParameter       a parameter's value is not allowed      400   2
                    ├─ StorageError       a file or folder cannot be reached      404   4
+                   ├─ ExecutorFailed     processes or cluster gone               502   1
                    ├─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
                    ├─ CaptureFailed      a profiled process gave no profile      502   6
                    ├─ CaptureBusy        another capture is going on             409   6
@@ -20,6 +22,9 @@ translated once in `serve/respond.py` and once in `cli/`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ProfilerError(Exception):
     """Base of all expected failures: `kind` is stable for programs, `message` and `remedy` are for people."""
@@ -28,11 +33,23 @@ class ProfilerError(Exception):
     http_status = 500
     exit_code = 1
     parameter = ""  # the field of a request that is wrong, where it is one
+    host = ""  # the host whose file cannot be read, where that is what failed
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes whatever their constructors take."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[ProfilerError], args: tuple[object, ...], facts: dict[str, object]) -> ProfilerError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class TraceFormatError(ProfilerError):
@@ -51,6 +68,20 @@ class TraceFormatError(ProfilerError):
         self.path = path
         self.offset = offset
         self.what = what
+
+
+class HostsUnreadable(ProfilerError):
+    """Files of hosts that cannot be read, by host; status and exit code are those of the first. Whoever can does without them."""
+
+    def __init__(self, failures: Mapping[str, ProfilerError]) -> None:
+        first = next(iter(failures.values()))
+        if len(failures) == 1:
+            super().__init__(first.message, first.remedy)
+        else:
+            some = " ".join(error.message for error in list(failures.values())[:3])
+            super().__init__(f"None of {len(failures)} hosts can be read: {some}{' …' if len(failures) > 3 else ''}", first.remedy)
+        self.failures = dict(failures)
+        self.kind, self.http_status, self.exit_code = first.kind, first.http_status, first.exit_code
 
 
 class RunNotFound(ProfilerError):
@@ -126,6 +157,14 @@ class StorageError(ProfilerError):
     kind = "storage"
     http_status = 404
     exit_code = 4
+
+
+class ExecutorFailed(ProfilerError):
+    """The processes or the cluster that analyses were to run on cannot be reached, or died."""
+
+    kind = "executor"
+    http_status = 502
+    exit_code = 1
 
 
 class TpuLookupFailed(ProfilerError):

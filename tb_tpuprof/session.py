@@ -2,81 +2,89 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.live import LiveSample, live_sample
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.errors import ExecutorFailed, HostsUnreadable, ProfilerError, TraceFormatError
 from tb_tpuprof.ingest import cache as column_cache
+from tb_tpuprof.ingest import executors
+from tb_tpuprof.ingest import results as result_cache
 from tb_tpuprof.ingest.files import FileState, file_state
 from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
+from tb_tpuprof.ingest.progress import Progress, Standing
 from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
+Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
+MANY_HOSTS = 16  # of more hosts no traces are kept: only what analyses make of them
+# Nearly every page asks for these, and they cost little while the trace is at hand.
+_ALONG: tuple[Function, ...] = (trace_notices, hardware, planes)
 
 
 class Session:
     """A run and what has been computed of it. Safe for use by several threads; a file that changes is read anew.
 
-    `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns are kept in the user's cache folder.
-    Traces beyond `memory_bytes` are dropped, the longest unused first; results of analyses stay.
+    `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept in the user's cache
+    folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of analyses stay. `executor` names where
+    analyses of several hosts run (`ingest/executors.py`).
     """
 
-    def __init__(self, run_dir: str, cache: bool = True, name: str = "", memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(
+        self, run_dir: str, cache: bool = True, name: str = "", memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = ""
+    ) -> None:
         self.info: RunInfo = open_run(run_dir)
         self.run = name or self.info.name
         self.cache = cache
         self.memory_bytes = memory_bytes
+        self.executor = executors.check_name(executor or os.environ.get(executors.EXECUTOR_VARIABLE, ""))
+        self.progress = Progress()
         self._lock = threading.RLock()
         self._host_locks: dict[str, threading.RLock] = {}
         self._states: dict[str, FileState] = {}
         self._traces: OrderedDict[str, Trace] = OrderedDict()
-        self._results: dict[tuple[Callable[..., Any], str], Any] = {}
+        self._results: dict[tuple[Function, str], Any] = {}
+        self._failures: dict[str, ProfilerError] = {}
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The run's hosts, in natural order."""
         return tuple(file.host for file in self.info.files)
 
+    def without(self, hosts: Iterable[str]) -> Session:
+        """The same session as if the run had none of these hosts."""
+        gone, other = set(hosts), copy.copy(self)
+        other.info = replace(self.info, files=tuple(file for file in self.info.files if file.host not in gone))
+        return other
+
     def file(self, host: str) -> HostFile:
         """The host's file. Raises HostNotFound."""
         return host_file(self.info, host)
 
     def trace(self, host: str) -> Trace:
-        """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError."""
+        """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError, whose `host` it is."""
         with self._host_lock(host):
             state = self._fresh_state(host)
-            with self._lock:
-                known = self._traces.get(host)
-                if known is not None:
-                    self._traces.move_to_end(host)
-                    return known
-            trace = column_cache.load(state) if self.cache else None
-            if trace is None:
-                trace = open_trace(state.path)
-                if self.cache:
-                    column_cache.save_later(state, trace)
-            with self._lock:
-                self._traces[host] = trace
-                self._drop_old(keep=host)
-            return trace
+            return self._known_trace(host) or self._opened(host, state, keep=True)
 
     def get(self, function: Callable[[Trace], T], host: str) -> T:
-        """`function(trace of host)`, computed once for as long as the file stays as it is."""
-        with self._host_lock(host):
-            self._fresh_state(host)
-            key = (function, host)
-            if key not in self._results:
-                self._results[key] = function(self.trace(host))
-            result: T = self._results[key]
-            return result
+        """`function(trace of host)`, computed once for as long as the file stays as it is. Raises as `trace` does."""
+        return self._get(function, host, keep=True)
 
     def programs(self, host: str = "") -> Programs:
         """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder."""
@@ -85,11 +93,28 @@ class Session:
         return Programs(programs_in(self.info.path), read_program)
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
-        """`get` for each host, on as many threads as there are processors. Decoding and native loops run side by side."""
-        if len(hosts) < 2:
-            return [self.get(function, host) for host in hosts]
-        with ThreadPoolExecutor(min(len(hosts), os.cpu_count() or 1)) as pool:
-            return list(pool.map(lambda host: self.get(function, host), hosts))
+        """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed."""
+        failures: dict[str, ProfilerError] = {}
+        waiting: list[str] = []
+        for host in hosts:
+            try:
+                if not self._is_known(function, host):
+                    waiting.append(host)
+            except ProfilerError as error:
+                failures[host] = error
+        if waiting:
+            with self.progress.reading({host: self.file(host).size_bytes for host in waiting}) as work:
+                for host, failure in self._compute(function, waiting, len(hosts) <= MANY_HOSTS):
+                    self.progress.done(work, host)
+                    if failure:
+                        failures[host] = failure
+        if failures:
+            raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
+        return [self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
+
+    def standing(self) -> Standing | None:
+        """What is being read at the moment; None while nothing is."""
+        return self.progress.standing()
 
     @property
     def size_bytes(self) -> int:
@@ -101,17 +126,123 @@ class Session:
         """What identifies the state of all the run's files."""
         return "|".join(f"{file.path}:{file.size_bytes}:{file.mtime_ns}" for file in self.info.files)
 
+    def _compute(self, function: Function, hosts: list[str], keep: bool) -> Iterator[tuple[str, ProfilerError | None]]:
+        """Make the results of hosts known, on the executor; yields each host as it is done, with its error if it cannot be read."""
+        far = executors.executor(self.executor) if len(hosts) > 1 and result_cache.travels(function) else None
+        if far:
+            yield from self._compute_far(far, function, hosts)
+            return
+        with ThreadPoolExecutor(min(len(hosts), executors.n_processors())) as pool:
+            submitted = {pool.submit(self._get, function, host, keep): host for host in hosts}
+            for done in as_completed(submitted):
+                yield submitted[done], _failure(done)
+
+    def _compute_far(self, far: Executor, function: Function, hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
+        """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
+        asked = tuple(dict.fromkeys((function, *_ALONG)))
+        try:
+            submitted: dict[Future[list[bytes | None]], str] = {}
+            for host in hosts:
+                submitted[far.submit(executors.evaluate, self.file(host).path, asked)] = host
+            for done in as_completed(submitted):
+                host, error = submitted[done], _failure(done)
+                if error:
+                    error.host = host
+                else:
+                    self._take(host, dict(zip(asked, done.result(), strict=True)))
+                yield host, error
+        except (BrokenProcessPool, UnpicklingError, OSError) as error:
+            executors.forget(self.executor)
+            remedy = "Try again; with --executor threads analyses run in this process."
+            raise ExecutorFailed(f"The executor {self.executor} failed: {error}", remedy) from error
+
+    def _take(self, host: str, packed: dict[Function, bytes | None]) -> None:
+        """Keep results that came from another process."""
+        with self._host_lock(host):
+            state = self._fresh_state(host)
+            for function, data in packed.items():
+                if data is not None:
+                    self._results[function, host] = result_cache.unpack(data)
+                    if self.cache:
+                        result_cache.save(state, function, data)
+
+    def _is_known(self, function: Function, host: str) -> bool:
+        """Whether the result is there, or was kept by an earlier process. Raises what reading the file raised before."""
+        with self._host_lock(host):
+            state = self._fresh_state(host)
+            if (function, host) not in self._results and self.cache and result_cache.travels(function):
+                for result in result_cache.load(state, function):
+                    self._results[function, host] = result
+            if (function, host) not in self._results and host in self._failures:
+                raise self._failures[host]
+            return (function, host) in self._results
+
+    def _get(self, function: Callable[[Trace], T], host: str, keep: bool) -> T:
+        """As `get`; without `keep` the trace is dropped as soon as the result is there."""
+        with self._host_lock(host):
+            if not self._is_known(function, host):
+                trace = self._known_trace(host)
+                if trace is None:
+                    trace = self._opened(host, self._states[host], keep)
+                    self._compute_here(trace, host, tuple(dict.fromkeys((function, *_ALONG))))
+                else:
+                    self._compute_here(trace, host, (function,))
+            result: T = self._results[function, host]
+            return result
+
+    def _compute_here(self, trace: Trace, host: str, functions: tuple[Function, ...]) -> None:
+        for function in functions:
+            if (function, host) not in self._results:
+                self._results[function, host] = function(trace)
+                packed = result_cache.pack(self._results[function, host]) if self.cache and result_cache.travels(function) else None
+                if packed is not None:
+                    result_cache.save(self._states[host], function, packed)
+
+    def _known_trace(self, host: str) -> Trace | None:
+        with self._lock:
+            known = self._traces.get(host)
+            if known is not None:
+                self._traces.move_to_end(host)
+            return known
+
+    def _opened(self, host: str, state: FileState, keep: bool) -> Trace:
+        """Read the file, or what is cached of it. A file that is damaged is not read again until it changes."""
+        if host in self._failures:
+            raise self._failures[host]
+        trace = column_cache.load(state) if self.cache else None
+        if trace is None:
+            try:
+                with self.progress.reading({host: state.size_bytes}):
+                    trace = open_trace(state.path)
+            except ProfilerError as error:
+                error.host = host
+                if isinstance(error, TraceFormatError):
+                    self._failures[host] = error
+                raise
+            if self.cache and keep:
+                column_cache.save_later(state, trace)
+        if keep:
+            with self._lock:
+                self._traces[host] = trace
+                self._drop_old(keep=host)
+        return trace
+
     def _host_lock(self, host: str) -> threading.RLock:
         with self._lock:
             return self._host_locks.setdefault(host, threading.RLock())
 
     def _fresh_state(self, host: str) -> FileState:
         """The file's state; where it is not what it was, everything known of the host is forgotten."""
-        state = file_state(self.file(host).path)
+        try:
+            state = file_state(self.file(host).path)
+        except ProfilerError as error:
+            error.host = host
+            raise
         with self._lock:
             if self._states.get(host) != state:
                 self._states[host] = state
                 self._traces.pop(host, None)
+                self._failures.pop(host, None)
                 for key in [key for key in self._results if key[1] == host]:
                     del self._results[key]
         return state
@@ -124,6 +255,15 @@ class Session:
             total -= self._traces.pop(host).size_bytes
 
 
+def _failure(done: Future[Any]) -> ProfilerError | None:
+    """The error by which a host could not be read. Raises every other."""
+    try:
+        done.result()
+    except ProfilerError as error:
+        return error
+    return None
+
+
 def measure(xspace: bytes | memoryview) -> LiveSample:
     """The numbers of monitoring from a profile that never becomes a run. Raises TraceFormatError."""
     return live_sample(trace_of_bytes(xspace, "the profile"))
@@ -132,8 +272,9 @@ def measure(xspace: bytes | memoryview) -> LiveSample:
 class SessionStore:
     """Sessions of the runs that are being looked at; at most `limit`, the longest unused dropped first."""
 
-    def __init__(self, limit: int = 8, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(self, limit: int = 8, memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = "") -> None:
         self.limit = limit
+        self.executor = executor
         self.memory_bytes = memory_bytes
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
@@ -143,11 +284,17 @@ class SessionStore:
         with self._lock:
             known = self._sessions.get(run.path)
             if known is None or known.info.files != run.files:
-                known = Session(run.path, name=run.name, memory_bytes=self.memory_bytes)
+                known = Session(run.path, name=run.name, memory_bytes=self.memory_bytes, executor=self.executor)
                 self._sessions[run.path] = known
             self._sessions.move_to_end(run.path)
             self._drop_old()
             return known
+
+    def standing(self, run: RunInfo) -> Standing | None:
+        """What is being read of a run at the moment; opens nothing."""
+        with self._lock:
+            known = self._sessions.get(run.path)
+        return known.standing() if known else None
 
     def _drop_old(self) -> None:
         total = sum(session.size_bytes for session in self._sessions.values())

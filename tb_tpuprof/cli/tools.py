@@ -20,7 +20,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     session = Session(arguments.run_dir)
     lines = []
     for tool in TOOLS:
-        availability = tool.available(session) if session.hosts else None
+        availability = tool.availability(session) if session.hosts else None
         reason = availability.reason if availability is not None else session.info.message
         lines.append(f"{tool.name:<24}{tool.summary}")
         if reason:

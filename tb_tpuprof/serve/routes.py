@@ -136,7 +136,7 @@ def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
     reason, remedy = "the run holds no trace that can be opened.", session.info.message
     if session.hosts:
         try:
-            availability = tool.available(session)
+            availability = tool.availability(session)
             reason, remedy = availability.reason, availability.remedy
         except ProfilerError as error:
             reason, remedy = error.message, error.remedy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
@@ -12,27 +13,38 @@ from tb_tpuprof.tools.base import Param, Params, ParamValue, Tool
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
+ALL_HOSTS = ("ALL_HOSTS", "all")
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
 
-def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) -> tuple[str, ...]:
-    """The hosts to show: those asked for, else all (or the first, for a tool that shows one).
+@dataclass(frozen=True)
+class Asked:
+    """The hosts to show; `gone`: those asked for beside them that the run has not; `is_default`: nobody chose them."""
 
-    Raises HostNotFound for a host the run has not, BadParameter for several where one is shown, ToolUnavailable for a run without any.
+    hosts: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    is_default: bool = False
+
+
+def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) -> Asked:
+    """The hosts to show: those asked for; else, or for ALL_HOSTS, all (or the first, for a tool that shows one).
+
+    Raises HostNotFound where the run has none of them, BadParameter for several where one is shown, ToolUnavailable for a run
+    without any.
     """
     known = session.hosts
     if not known:
         raise ToolUnavailable(tool.name, "the run holds no trace that can be opened.", session.info.message)
-    if not hosts:
-        return known if tool.hosts == "many" else known[:1]
-    for host in hosts:
-        if host not in known:
-            raise HostNotFound(host, list(known))
-    chosen = tuple(host for host in known if host in set(hosts))
+    if not hosts or any(host in ALL_HOSTS and host not in known for host in hosts):
+        return Asked(known if tool.hosts == "many" else known[:1], is_default=True)
+    wanted = dict.fromkeys(hosts)
+    chosen = tuple(host for host in known if host in wanted)
+    if not chosen:
+        raise HostNotFound(hosts[0], list(known))
     if tool.hosts == "one" and len(chosen) > 1:
         raise BadParameter("hosts", ",".join(hosts), f"one host at a time for {tool.name}")
-    return chosen
+    return Asked(chosen, tuple(host for host in wanted if host not in known))
 
 
 def validate_params(declared: Sequence[Param], given: Mapping[str, object]) -> Params:

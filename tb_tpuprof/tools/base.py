@@ -145,7 +145,17 @@ class Tool:
     hosts: Literal["one", "many"] = "many"
 
     def run(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object]) -> Payload:
-        """Validate hosts and parameters, then make the payload. Raises BadParameter, HostNotFound, ToolUnavailable, TraceFormatError."""
-        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
+        """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the others.
 
-        return self.view(session, validate_hosts(self, session, hosts), validate_params(self.params, params))
+        Raises BadParameter, HostNotFound, ToolUnavailable; TraceFormatError or StorageError as HostsUnreadable where none can be read.
+        """
+        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
+        from tb_tpuprof.tools.unreadable import view_readable
+
+        return view_readable(self, session, validate_hosts(self, session, hosts), validate_params(self.params, params))
+
+    def availability(self, session: Session) -> Availability:
+        """`available`, asked of the hosts that can be read. Raises HostsUnreadable where none can."""
+        from tb_tpuprof.tools.unreadable import available_readable
+
+        return available_readable(self, session)

@@ -1,0 +1,141 @@
+"""A tool's view of hosts of which some cannot be read → the payload of the others, which names those that are not in it, and why."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
+from tb_tpuprof.tools.arguments import Asked
+from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool
+
+if TYPE_CHECKING:
+    from tb_tpuprof.session import Session
+
+_NAMED = 8  # more hosts than these are counted
+_RECENT_SECONDS = 120
+_NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
+
+
+def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) -> Payload:
+    """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever else the view raises."""
+    failures: dict[str, ProfilerError] = {}
+    left = asked.hosts
+    while True:
+        try:
+            payload = tool.view(session, left, params)
+            break
+        except ToolUnavailable as error:
+            raise _explained(error, failures) from None
+        except ProfilerError as error:
+            found = _failures(error, left)
+            if not found:
+                raise
+            failures |= found
+        left = tuple(host for host in left if host not in failures)
+        if not left and asked.is_default:  # a tool that shows one host shows the next one
+            left = tuple(host for host in session.hosts if host not in failures)[:1]
+        if not left:
+            raise HostsUnreadable(failures)
+    named = [*_unreadable(session, failures), *_gone(asked)]
+    if asked.is_default and tool.hosts == "many":
+        named += _missing(session.hosts)
+    told = {one.message for one in payload.diagnostics}
+    notices = [notice for host in payload.hosts for notice in session.get(trace_notices, host)]
+    damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
+    return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
+
+
+def available_readable(tool: Tool, session: Session) -> Availability:
+    """The tool's availability as the hosts that can be read tell. Raises HostsUnreadable where none can."""
+    failures: dict[str, ProfilerError] = {}
+    while True:
+        try:
+            return tool.available(session)
+        except ProfilerError as error:
+            found = _failures(error, session.hosts)
+            if not found:
+                raise
+            failures |= found
+        session = session.without(found)
+        if not session.hosts:
+            raise HostsUnreadable(failures)
+
+
+def _failures(error: ProfilerError, hosts: Sequence[str]) -> dict[str, ProfilerError]:
+    """The hosts (of these) that an error says cannot be read; none for any other error."""
+    failures = error.failures if isinstance(error, HostsUnreadable) else {error.host: error}
+    return {host: failure for host, failure in failures.items() if host in hosts}
+
+
+def _explained(error: ToolUnavailable, failures: Mapping[str, ProfilerError]) -> ToolUnavailable:
+    """There may be something to show on the hosts that cannot be read: say so."""
+    if not failures:
+        return error
+    why = " ".join(failure.message for failure in list(failures.values())[:_NAMED])
+    return ToolUnavailable(error.tool, f"{error.reason} {_hosts(failures)} cannot be read: {why}", error.remedy)
+
+
+def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list[Diagnostic]:
+    """One for each host, the first few; then one for the rest."""
+    listed = [
+        Diagnostic("error", f"{host} is left out, its file cannot be read: {error.message}", _remedy(session, host, error))
+        for host, error in list(failures.items())[:_NAMED]
+    ]
+    rest = list(failures)[_NAMED:]
+    if rest:
+        remedy = "Capture the profile again, or copy the files again if they were cut off in transfer."
+        listed.append(Diagnostic("error", f"{len(rest)} more hosts are left out, their files cannot be read: {_hosts(rest)}.", remedy))
+    return listed
+
+
+def _remedy(session: Session, host: str, error: ProfilerError) -> str:
+    """What to do; a file that changed just now may be whole in a moment."""
+    age_seconds = time.time() - session.file(host).mtime_ns / 1e9
+    if 0 <= age_seconds < _RECENT_SECONDS:
+        return f"The file was changed {age_seconds:.0f} s ago: if it is still being written, reload when it is whole. {error.remedy}"
+    return error.remedy
+
+
+def _gone(asked: Asked) -> list[Diagnostic]:
+    if not asked.gone:
+        return []
+    verb = "is" if len(asked.gone) == 1 else "are"
+    return [Diagnostic("error", f"{_hosts(asked.gone)} {verb} not in this run (any more).", "Choose hosts from the list.")]
+
+
+def _missing(hosts: Sequence[str]) -> list[Diagnostic]:
+    missing = missing_hosts(hosts)
+    if not missing:
+        return []
+    verb = "has" if len(missing) == 1 else "have"
+    remedy = "Copy their files into the run's folder, or capture again, if these hosts belong to the job; else all is well."
+    return [Diagnostic("warning", f"{_hosts(missing)} {verb} no file in this run, though hosts numbered around do.", remedy)]
+
+
+def missing_hosts(hosts: Sequence[str]) -> list[str]:
+    """Names left out of a count from 0 or 1 by which the run's hosts are named: worker-2 beside worker-0, worker-1 and worker-3.
+
+    Only where all hosts are named alike and more of them are there than are missing, so that ports and parts of IP addresses,
+    which are no counts, are not taken for one.
+    """
+    found = [_NUMBERED.fullmatch(host) for host in hosts]
+    parts = [match.groups() for match in found if match]
+    if len(parts) < 3 or len(parts) != len(hosts) or len({(before, after) for before, _, after in parts}) != 1:
+        return []
+    before, _, after = parts[0]
+    texts = {int(number): number for _, number, _ in parts}
+    width = len(texts[min(texts)]) if any(text.startswith("0") and len(text) > 1 for text in texts.values()) else 0
+    n_missing = max(texts) - min(texts) + 1 - len(texts)
+    if min(texts) > 1 or before.endswith(".") or n_missing >= len(texts):
+        return []
+    return [f"{before}{number:0{width}d}{after}" for number in range(min(texts), max(texts)) if number not in texts]
+
+
+def _hosts(hosts: Iterable[str]) -> str:
+    names = list(hosts)
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -20,7 +20,7 @@ BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage 
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
-.PHONY: help demo test check bench conformance golden build clean chromium
+.PHONY: help demo test check bench conformance golden build clean chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,12 +32,12 @@ demo: build ## Open TensorBoard with the plugin on demo_logs/ (PORT=6006, LOGDIR
 
 build: $(VENV)/.built ## Make .venv, compile the decoder, bundle the frontend
 
-test: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium ## Install what tests need and run them all: frontend, Python, browser (ARGS=… for pytest)
+test: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others ## Install what tests need and run them all: frontend, Python, browser (ARGS=… for pytest)
 	$(NPM) run lint
 	$(NPM) test
 	$(PY) -m pytest $(ARGS)
 
-check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium ## The gate: linters, types, all tests, goldens, size of the bundle
+check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others ## The gate: linters, types, all tests, goldens, size of the bundle
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
@@ -90,6 +90,10 @@ $(VENV)/.dev: $(VENV)/.made | $(BUNDLE)
 	@echo "Installing what tests and linters need"
 	@$(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
+
+# Real TensorFlow and JAX servers to capture from, and xprof to compare with, each in an environment of its own.
+others: $(VENV)/.dev
+	@$(PY) -m bench.environments
 
 chromium: $(VENV)/.dev
 	@$(PY) tests/browser/chromium.py >/dev/null && exit 0; \

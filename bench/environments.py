@@ -1,7 +1,7 @@
 """Which Python runs what: this project here, the peers and JAX in environments of their own under `.bench/`.
 
 `TPUPROF_PEER_PYTHON`, `TPUPROF_TF_PYTHON` and `TPUPROF_ML_PYTHON` name interpreters that exist already; otherwise they are made
-on first use.
+on first use. `python -m bench.environments` makes those that tests use: what cannot be had here is said, and its tests are skipped.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK_DIR = ROOT / ".bench"
+_PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
+_DONE = ".installed"
 PEER_REQUIREMENTS = ("xprof==2.24.2",)
 TF_REQUIREMENTS = ("tensorflow-cpu==2.18.1",)
-ML_REQUIREMENTS = ("jax==0.10.2",)
+ML_REQUIREMENTS = ("jax==0.10.2", "tensorflow-cpu==2.21.0")
 
 
 def work_dir() -> Path:
@@ -39,6 +41,13 @@ def ml_python() -> str:
     return os.environ.get("TPUPROF_ML_PYTHON") or _made("ml", ML_REQUIREMENTS)
 
 
+def peer_if_any() -> str:
+    """The interpreter that has xprof if there is one already, else empty."""
+    made = work_dir() / "peer" / _PYTHON
+    named = os.environ.get("TPUPROF_PEER_PYTHON") or (str(made) if (work_dir() / "peer" / _DONE).exists() else "")
+    return named if named and Path(named).exists() else ""
+
+
 def versions(python: str, packages: tuple[str, ...]) -> dict[str, str]:
     """Versions of Python and of the packages in another interpreter."""
     code = (
@@ -51,11 +60,24 @@ def versions(python: str, packages: tuple[str, ...]) -> dict[str, str]:
 
 def _made(name: str, requirements: tuple[str, ...]) -> str:
     folder = work_dir() / name
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = folder / ".installed"
-    if not done.exists():
+    python = folder / _PYTHON
+    done = folder / _DONE
+    if not done.exists() or done.read_text() != "\n".join(requirements):
         print(f"installing {', '.join(requirements)} into {folder.relative_to(ROOT)}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirements], check=True)
         done.write_text("\n".join(requirements))
     return str(python)
+
+
+def main() -> None:
+    """Make the environments of tests beside real servers and beside the peer."""
+    for make in (ml_python, peer_python):
+        try:
+            make()
+        except subprocess.CalledProcessError as error:
+            print(f"*** {make.__name__}: not installed here ({error}); the tests that need it are skipped. ***", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,17 +1,14 @@
 """The live comparison as a test, where an interpreter that has the peer is at hand."""
 
-import os
-from pathlib import Path
-
 import pytest
 
+from bench.environments import peer_if_any
 from tests.conformance import live
 
 
 def test_the_peer_says_the_same_of_synthetic_runs_or_the_difference_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    python = os.environ.get("TPUPROF_PEER_PYTHON", "")
-    if not python or not Path(python).exists():
-        pytest.skip("TPUPROF_PEER_PYTHON does not name an interpreter that has xprof (`make conformance` makes one)")
+    if not peer_if_any():
+        pytest.skip("*** NOT RUN: no interpreter has xprof; `make conformance` makes one, or name one in TPUPROF_PEER_PYTHON. ***")
     status = live.main()
     assert status == 0, "\n".join(line for line in capsys.readouterr().out.splitlines() if " equal" not in line and "listed: " not in line)
 

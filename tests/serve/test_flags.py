@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.environments import peer_if_any
 from tb_tpuprof.serve.loader import ProfileLoader
 from tb_tpuprof.serve.rules import CaptureRules
 
@@ -59,9 +60,9 @@ print(CaptureRules.of(board.flags))
 
 @pytest.mark.parametrize("order", ["alone", "before", "after"])
 def test_tensorboards_own_parser(order: str) -> None:
-    python = sys.executable if order == "alone" else os.environ.get("TPUPROF_PEER_PYTHON", "")
+    python = sys.executable if order == "alone" else peer_if_any()
     if not python:
-        pytest.skip("TPUPROF_PEER_PYTHON names no interpreter with xprof: the real pair of plugins was not tried")
+        pytest.skip("*** NOT RUN: no interpreter has xprof; name one in TPUPROF_PEER_PYTHON. ***")
     done = subprocess.run(
         [python, "-c", PROGRAM, order, *GIVEN],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -44,7 +44,7 @@ export class Search {
   /** What to dim and to mark; null: nothing is searched for. */
   get highlight(): Highlight | null {
     const page = this.page.value;
-    if (!page || !page.query.text) return null;
+    if (!page || page.nMatches === 0) return null;
     const events = new Set(page.query.hasArguments ? page.matches.map(({ event }) => event) : []);
     return { text: page.query.text.toLowerCase(), events, matches: page.matches };
   }

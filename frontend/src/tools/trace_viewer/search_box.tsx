@@ -13,7 +13,7 @@ function statusOf(search: Search): string {
   const page = search.page.value;
   if (!search.query.value.text.trim()) return '';
   if (!page || page.query !== search.query.value) return '…';
-  if (page.nMatches === 0) return 'No event has that in its name';
+  if (page.nMatches === 0) return 'No match';
   const at = search.at.value;
   return at === null ? COUNT.format(page.nMatches) : `${COUNT.format(at + 1)} of ${COUNT.format(page.nMatches)}`;
 }

@@ -58,11 +58,12 @@ export function ToolBar({ timeline, run, hosts, note, isListed }: ToolBarProps):
       <SearchBox timeline={timeline} onList={() => { isListed.value = !isListed.value; }} />
       <News timeline={timeline} />
       {note && <span class="muted">{note}</span>}
-      <span class="tv-space" />
-      <ZoomButtons timeline={timeline} />
-      <TracksMenu timeline={timeline} />
-      <Legend timeline={timeline} />
-      <Saving timeline={timeline} run={run} hosts={hosts} />
+      <div class="tv-bar-end">
+        <ZoomButtons timeline={timeline} />
+        <TracksMenu timeline={timeline} />
+        <Legend timeline={timeline} />
+        <Saving timeline={timeline} run={run} hosts={hosts} />
+      </div>
     </div>
   );
 }

@@ -78,10 +78,7 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
     if not known.any():
         return no_ops()
     rows, op = rows[known[op]], op[known[op]]
-    group, line = groups(trace).group[rows], trace.event_line[rows]
-    # Without a step to hold them together successive kernels may well be successive runs: each counts.
-    is_new = np.append(True, (op[1:] != op[:-1]) | (group[1:] != group[:-1]) | (line[1:] != line[:-1]) | (group[1:] < 0))
-    first = np.flatnonzero(is_new)
+    first = first_of_runs(trace, rows, op)
     duration = np.add.reduceat(trace.events["duration_ps"][rows], first)
     occurrences = Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]])
     ops = sum_occurrences([(str(i), "") for i in range(len(names))], occurrences, 0)
@@ -94,6 +91,16 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
         program=tuple(int(pairs[i][0]) for i in chosen),
         provenance=tuple(_with_colon(detail.op_name) for detail in details),
     )
+
+
+def first_of_runs(trace: Trace, rows: Rows, op: Int64s) -> Rows:
+    """Where occurrences begin: successive kernels (ascending event rows) of one operation in one step and stream are one.
+
+    Without a step to hold them together successive kernels may well be successive runs: each counts.
+    """
+    group, line = groups(trace).group[rows], trace.event_line[rows]
+    is_new = np.append(True, (op[1:] != op[:-1]) | (group[1:] != group[:-1]) | (line[1:] != line[:-1]) | (group[1:] < 0))
+    return np.flatnonzero(is_new)
 
 
 def _with_colon(op_name: str) -> str:

@@ -3,6 +3,7 @@
 from tb_tpuprof.errors import ToolNotFound
 from tb_tpuprof.tools import (
     framework_op_stats,
+    hlo_stats,
     input_pipeline_analyzer,
     kernel_stats,
     memory_profile,
@@ -19,6 +20,7 @@ TOOLS: tuple[Tool, ...] = (
     trace_viewer.TOOL,
     framework_op_stats.TOOL,
     kernel_stats.TOOL,
+    hlo_stats.TOOL,
     memory_profile.TOOL,
 )
 

@@ -1,0 +1,9 @@
+/** Operations of compiled programs: where the time goes by category, by what binds them and by source line; and all of them in a table. */
+import type { VNode } from 'preact';
+import { PayloadPage } from '../payload_page';
+import type { ToolProps } from '../tool';
+import { HloStatsView } from './view';
+
+export function HloStats(props: ToolProps): VNode {
+  return <PayloadPage {...props} content={(payload) => <HloStatsView payload={payload} params={props.params} setParams={props.setParams} />} />;
+}

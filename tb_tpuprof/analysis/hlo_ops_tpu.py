@@ -1,0 +1,159 @@
+"""Operations of TensorCores and SparseCores → HloOps, from the metadata that the TPU's compiler wrote into the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo_ops import HloOps, Words, program_titles, words_by_id
+from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, stated_work
+from tb_tpuprof.analysis.op_metrics import sum_by
+from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
+from tb_tpuprof.analysis.stat_rows import first_ints, mix, values_at
+from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
+from tb_tpuprof.trace.stats import Sparse
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+_SPARSE_OPS = "Sparse Core Ops"
+_CUSTOM_CALL = "custom-call"
+
+
+class _Sums:
+    """Per row of metadata what its events add up to, as the cores are gone through."""
+
+    def __init__(self, n: int) -> None:
+        self.n_occurrences, self.time_ps, self.self_ps, self.normalized_ps, self.stall_ps = (np.zeros(n, np.int64) for _ in range(5))
+        self.is_sparse = np.zeros(n, np.bool_)
+        self.span_ps = 0
+        self.n_cores = 0
+
+
+def tpu_hlo_ops(trace: Trace) -> HloOps:
+    """Operations by (program, name); metadata without a program or a symbol is left out, as the peer does.
+
+    FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. Programs none of whose operations
+    states any are asked of the cost model. Operations of SparseCores have `core` SparseCore; their time runs beside the
+    TensorCores', so it is in no share and no span.
+    """
+    sums = _all_cores(trace)
+    n = len(trace.metadata)
+    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
+    used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
+    names = trace.event_names[used].astype(np.int64)
+    # One operation on one kind of core is a row, whichever core's metadata names it.
+    key = mix(mix(program[used], names), sums.is_sparse[used].astype(np.int64))
+    _, first, at = np.unique(key, return_index=True, return_inverse=True)
+    at, n_ops = at.reshape(-1), len(first)
+    rows = used[first]
+    columns: dict[str, Any] = {
+        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings.get)
+        for ours, key in _TEXTS.items()
+    }
+    name = columns["name"] = words_by_id(names[first], trace.strings.get)
+    columns |= {ours: sum_by(at, getattr(sums, ours)[used], n_ops) for ours in _SUMS}
+    costs = ProgramCosts(trace)
+    instruction = _instructions(costs, program[rows], name)
+    work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
+    return HloOps(
+        **columns,
+        program=program[rows],
+        core=Words(sums.is_sparse[rows].astype(np.int64), ("TensorCore", "SparseCore")),
+        energy_j=np.zeros(n_ops),
+        work=_with_events_own(trace, rows, work, columns["category"]),
+        instruction=instruction,
+        metadata=rows.astype(np.int64),
+        host=np.zeros(n_ops, np.int64),
+        span_ps=sums.span_ps,
+        n_devices=sums.n_cores,
+        kind="TPU",
+        programs=program_titles(trace, costs, np.unique(program[rows]).tolist()),
+        unreadable=hlo_links(trace).unreadable,
+    )
+
+
+_TEXTS = {"category": "hlo_category", "provenance": "tf_op", "source": "source", "twin": "deduplicated_name"}
+_SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")
+
+
+def _all_cores(trace: Trace) -> _Sums:
+    sums = _Sums(len(trace.metadata))
+    scale = trace.event_stats.floats("Time Scale Multiplier")
+    stall = first_ints(trace, "dma_stall_duration_ps")
+    roles = planes(trace)
+    for plane in (*roles.tensor_cores, *roles.sparse_cores):
+        is_sparse = plane in roles.sparse_cores
+        lines = lines_named(trace, plane, (_SPARSE_OPS if is_sparse else OP_LINE,))
+        ops = [device_spans(trace, line) for line in lines]
+        for spans in ops:
+            _add(sums, trace, spans, scale, stall)
+            sums.is_sparse[trace.events["metadata"][spans.rows]] |= is_sparse
+        all_spans = [*ops, *(device_spans(trace, line) for line in lines_named(trace, plane, STEP_LINES))]
+        extent = [(int(s.start_ps[0]), int((s.start_ps + s.duration_ps).max())) for s in all_spans if len(s.rows)]
+        if extent and not is_sparse:
+            sums.span_ps += max(last for _, last in extent) - min(first for first, _ in extent)
+            sums.n_cores += 1
+    return sums
+
+
+def _add(sums: _Sums, trace: Trace, spans: DeviceSpans, scale: Sparse, stall: tuple[npt.NDArray[np.int32], Int64s]) -> None:
+    n = len(trace.metadata)
+    metadata = trace.events["metadata"][spans.rows].astype(np.int64)
+    sums.n_occurrences += np.bincount(metadata, minlength=n)
+    sums.time_ps += sum_by(metadata, spans.duration_ps, n)
+    sums.self_ps += sum_by(metadata, spans.self_ps, n)
+    normalized = spans.duration_ps
+    if len(scale.owner):
+        at = np.minimum(np.searchsorted(scale.owner, spans.rows), len(scale.owner) - 1)
+        factor = np.where(scale.owner[at] == spans.rows, scale.value[at].astype(np.float64), 1.0)
+        normalized = (spans.duration_ps * factor).astype(np.int64)
+    sums.normalized_ps += sum_by(metadata, normalized, n)
+    if len(stall[0]):
+        sums.stall_ps += sum_by(metadata, values_at(spans.rows, *stall, 0), n)
+
+
+def _instructions(costs: ProgramCosts, program: Int64s, name: Words) -> Int64s:
+    """Row of each operation in its program's module, -1 where the trace has no HLO of it."""
+    result = np.full(len(program), -1, np.int64)
+    for number in np.unique(program).tolist():
+        module = costs.module(number)
+        if module is not None:
+            mine = np.flatnonzero(program == number)
+            by_name = module.by_name
+            result[mine] = [by_name.get(name[i], -1) for i in mine.tolist()]
+    return result
+
+
+def _work(trace: Trace, costs: ProgramCosts, rows: Rows, place: tuple[Int64s, Int64s], n_occurrences: Int64s) -> Work:
+    """Work of all occurrences."""
+    program, instruction = place
+    per_run = stated_work(trace, rows)
+    silent = ~np.isin(program, program[per_run.is_known]) & (instruction >= 0)
+    work = per_run.times(n_occurrences)
+    if silent.any():
+        chosen = np.flatnonzero(silent)
+        modelled = costs.work(program[chosen], instruction[chosen]).times(n_occurrences[chosen])
+        for key in ("flops", "model_flops", "n_bytes", "is_known"):
+            getattr(work, key)[chosen] = getattr(modelled, key)
+        work.space_bytes[:, chosen] = modelled.space_bytes
+    return work
+
+
+def _with_events_own(trace: Trace, rows: Rows, work: Work, category: Words) -> Work:
+    """Custom calls whose events state their own FLOPs and bytes: those sums count."""
+    chosen = np.flatnonzero(category.is_in((_CUSTOM_CALL,)))
+    if not len(chosen):
+        return work
+    n = len(trace.metadata)
+    for key, columns in (("flops", (work.flops, work.model_flops)), ("bytes_accessed", (work.n_bytes, work.space_bytes[0]))):
+        owner, value = first_ints(trace, key)
+        metadata = trace.events["metadata"][owner].astype(np.int64)
+        total = sum_by(metadata, value, n) if len(owner) else np.zeros(n, np.int64)
+        mine = chosen[total[rows[chosen]] > 0]
+        for column in columns:
+            column[mine] = total[rows[mine]]
+    return work

@@ -1,0 +1,168 @@
+"""Work of HLO operations per occurrence: what the compiler wrote into the trace (TPU), else what the cost model gives (GPU, CPU)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo_cost import HloCosts, module_costs
+from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Memories that an operation moves bytes in. HBM: both ways together; the others by direction.
+SPACES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
+_HBM, _CMEM, _VMEM = 1, 2, 3  # spaces of a MemoryAccessBreakdown
+_WRITE = 2
+_ROW = {(_HBM, False): 0, (_HBM, True): 0, (_CMEM, False): 1, (_CMEM, True): 2, (_VMEM, False): 3, (_VMEM, True): 4}
+
+
+@dataclass(frozen=True)
+class Work:
+    """Per operation: FLOPs, those that the model asks for, bytes in all memories together and in each of SPACES (float64[5, n]).
+
+    `is_known` False: nobody tells (an opaque custom call, a program without HLO in the trace); its numbers are 0.
+    """
+
+    flops: Floats
+    model_flops: Floats
+    n_bytes: Floats
+    space_bytes: Floats
+    is_known: npt.NDArray[np.bool_]
+
+    def times(self, n: Int64s) -> Work:
+        """The same of so many occurrences."""
+        return Work(self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n, self.is_known)
+
+    def taken(self, rows: npt.NDArray[np.intp]) -> Work:
+        """The work of some of the operations."""
+        return Work(self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows], self.is_known[rows])
+
+
+def join_work(parts: Iterable[Work]) -> Work:
+    """Operations one after another."""
+    given = list(parts)
+    columns = [np.concatenate([getattr(part, key) for part in given]) for key in ("flops", "model_flops", "n_bytes", "is_known")]
+    return Work(columns[0], columns[1], columns[2], np.concatenate([part.space_bytes for part in given], axis=1), columns[3])
+
+
+def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
+    """Work that the stats of metadata rows state: `flops`, `model_flops` (else flops), `bytes_accessed`, `memory_access_breakdown`.
+
+    Without a breakdown all bytes are HBM's.
+    """
+    n = len(trace.metadata)
+    stats = trace.metadata_stats
+    keys = ("flops", "model_flops", "bytes_accessed")
+    flops, model_flops, n_bytes = (stats.dense_ints(key, n, 0)[rows].astype(np.float64) for key in keys)
+    known = np.zeros(n, np.bool_)
+    for key in ("flops", "bytes_accessed"):
+        known[stats.ints(key).owner] = True
+    space = np.zeros((len(SPACES), len(rows)))
+    space[0] = n_bytes
+    at = np.full(n, -1, np.int64)
+    at[rows] = np.arange(len(rows))
+    seen: dict[bytes, tuple[int, ...]] = {}
+    for owner, position, size in stats.spans("memory_access_breakdown"):
+        if at[owner] >= 0:
+            message = trace.source.read(position, size)
+            if message not in seen:
+                seen[message] = _by_space(message)
+            space[:, at[owner]] = seen[message]
+    return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
+
+
+def _by_space(message: bytes) -> tuple[int, ...]:
+    """Bytes by SPACES of a MemoryAccessBreakdown: field 1, repeated: 1 operation (1 read, 2 write), 2 memory space, 3 bytes."""
+    found = [0] * len(SPACES)
+    at, end = 0, len(message)
+    while at < end:
+        key, at = _varint(message, at)
+        value, at = _varint(message, at)
+        if key & 7 == 0:
+            continue
+        if key & 7 != 2 or at + value > end:
+            break
+        if key >> 3 == 1:
+            numbers = [0, 0, 0, 0]
+            inner, stop = at, at + value
+            while inner < stop:
+                tag, inner = _varint(message, inner)
+                if tag & 7:
+                    break
+                number, inner = _varint(message, inner)
+                if tag >> 3 < 4:
+                    numbers[tag >> 3] = number
+            row = _ROW.get((numbers[2], numbers[1] == _WRITE))
+            if row is not None and 0 <= numbers[3] < 2**62:
+                found[row] += numbers[3]
+        at += value
+    return tuple(found)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number and where it ends; a cut-off one ends with the data."""
+    result = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return result, at
+
+
+class ProgramCosts:
+    """Modules of a trace's programs and what their instructions cost, each looked up once.
+
+    A program whose HLO is not in the trace by its id is looked for by `name`: XLA:CPU counts the ids in its events and those of its
+    HLO apart.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._modules: dict[int, HloModule | None] = {}
+        self._costs: dict[int, HloCosts] = {}
+
+    def module(self, program: int, name: str = "") -> HloModule | None:
+        """The program's module, None where the trace has none that can be read."""
+        if program not in self._modules:
+            programs = self.trace.programs
+            found = programs.get(program) or (programs.find(name) if name else None)
+            try:
+                self._modules[program] = programs.module(found) if found else None
+            except ProfilerError:  # told by hlo_links
+                self._modules[program] = None
+        return self._modules[program]
+
+    def costs(self, program: int) -> HloCosts | None:
+        """What its instructions cost."""
+        module = self.module(program)
+        if module is None:
+            return None
+        if program not in self._costs:
+            self._costs[program] = module_costs(module)
+        return self._costs[program]
+
+    def work(self, program: Int64s, instruction: Int64s) -> Work:
+        """Work of instructions by the cost model; all bytes are those of the main memory."""
+        n = len(program)
+        flops, n_bytes, known = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
+        for number in np.unique(program).tolist():
+            costs = self.costs(number)
+            if costs is None:
+                continue
+            mine = np.flatnonzero((program == number) & (instruction >= 0))
+            rows = instruction[mine]
+            flops[mine], n_bytes[mine] = costs.flops[rows], costs.bytes_accessed[rows]
+            known[mine] = costs.is_known[rows]
+        space = np.zeros((len(SPACES), n))
+        space[0] = n_bytes
+        return Work(flops, flops.copy(), n_bytes, space, known)

@@ -1,0 +1,84 @@
+"""What the tools of compiled operations share: the operations of the chosen hosts, their roofs, and why there may be none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.hlo_expressions import expressions
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops, merge_hlo_ops
+from tb_tpuprof.analysis.roofline import Roofs, first_roofs, roofs
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Availability, Diagnostic
+
+_HOSTS_TO_ASK = 4
+REASON = "nothing in the trace names an operation that XLA compiled."
+REMEDY = (
+    "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. What TensorFlow runs without "
+    "XLA is on the page of framework operations."
+)
+_NO_PEAKS_CPU = "A CPU states no peak rates, so shares of a peak are unknown; rates are shown."
+_NO_PEAKS = "Peak rates of the device are unknown, so shares of a peak are unknown; rates are shown."
+
+
+@dataclass(frozen=True)
+class Found:
+    """Operations of the chosen hosts together and the roofs of one device."""
+
+    ops: HloOps
+    roofs: Roofs
+    hosts: tuple[str, ...]
+
+
+def find_ops(session: Session, hosts: tuple[str, ...], tool: str) -> Found:
+    """The operations of the hosts. Raises ToolUnavailable where there are none."""
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts))
+    if not len(ops):
+        raise ToolUnavailable(tool, REASON, REMEDY)
+    return Found(ops, first_roofs(session.map(roofs, hosts)), hosts)
+
+
+def expression_texts(session: Session, found: Found, rows: npt.NDArray[np.intp]) -> list[str]:
+    """HLO text of some operations, each from the trace of its host."""
+    result = [""] * len(rows)
+    for i, host in enumerate(found.hosts):
+        mine = np.flatnonzero(found.ops.host[rows] == i)
+        if len(mine):
+            for place, text in zip(mine.tolist(), expressions(session.trace(host), found.ops, rows[mine]), strict=True):
+                result[place] = text
+    return result
+
+
+def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
+    """What to know of the traces, of the peaks, and of operations whose work nobody tells."""
+    notices = [notice for notices in session.map(trace_notices, found.hosts) for notice in notices]
+    result = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
+    ops = found.ops
+    if not found.roofs.is_known:
+        text = _NO_PEAKS_CPU if ops.kind == "CPU" else _NO_PEAKS
+        result.append(Diagnostic("info", text, "A file of your own can state them: set TPUPROF_PEAKS." if ops.kind != "CPU" else ""))
+    for program, why in sorted(ops.unreadable.items()):
+        title = ops.programs.get(program, str(program))
+        result.append(
+            Diagnostic("warning", f"The HLO of {title} cannot be read: {why}", "Its operations have times, but no FLOPs and bytes.")
+        )
+    unknown = np.flatnonzero(~ops.work.is_known & ~ops.is_container)
+    share = int(ops.self_ps[unknown].sum()) / (ops.busy_ps or 1)
+    if len(unknown) and share >= 0.001:
+        text = (
+            f"{len(unknown):,} operations ({100 * share:.3g} % of the time) do work that neither trace nor HLO tells, such as custom calls."
+        )
+        result.append(Diagnostic("info", text, "Their FLOPs, bytes and rates are unknown and in no sum."))
+    return tuple(result)
+
+
+def available(session: Session) -> Availability:
+    """Whether one of the first hosts names compiled operations."""
+    if any(len(session.get(hlo_links, host).events) for host in session.hosts[:_HOSTS_TO_ASK]):
+        return Availability()
+    return Availability(REASON, REMEDY)

@@ -1,0 +1,30 @@
+"""Pies: times by name, the largest ten and the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo_ops import Words
+from tb_tpuprof.analysis.op_metrics import sum_by
+from tb_tpuprof.tools.base import Column, Table
+from tb_tpuprof.tools.columns import text_column
+
+N_SLICES = 10
+
+
+def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none: str = "(none)") -> Table:
+    """`name`, `self_time_ps`, `fraction`: at most 10 slices and `Other`."""
+    totals = sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64)
+    order = sorted((i for i in range(len(totals)) if totals[i] > 0), key=lambda i: (-int(totals[i]), names.strings[i]))
+    slices = [(names.strings[i] or none, int(totals[i])) for i in order[:N_SLICES]]
+    rest = sum(int(totals[i]) for i in order[N_SLICES:])
+    if rest:
+        slices.append(("Other", rest))
+    times = np.array([time for _, time in slices], np.int64)
+    columns = (
+        text_column("name", "Name", [name for name, _ in slices]),
+        Column("self_time_ps", "Self time", times, "ps"),
+        Column("fraction", "Share", times / (int(times.sum()) or 1), "fraction"),
+    )
+    return Table(title, columns, f"{len(order) - N_SLICES} more in Other" if rest else "")

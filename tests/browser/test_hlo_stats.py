@@ -1,0 +1,55 @@
+"""A walk through the compiled operations of a JAX run on CPU and of a synthetic TPU: pies, filters in the link, a run without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tb_tpuprof.tools import get_tool
+from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, run_of
+from tests.synthetic import Parts, TpuJob, tpu_xspace, write_run
+
+TOOL = get_tool("hlo_stats")
+JAX = run_of("jax_train")
+TPU = "tpu/synthetic"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """TensorBoard on the demo logs and a run on TPUs."""
+    scratch = tmp_path_factory.mktemp("hlo_stats")
+    logs = copied_demo_logs(scratch / "logs")
+    job = TpuJob(Parts(compute=0.5, infeed=0.1, outfeed=0.1, collective=0.2))
+    write_run(logs / "tpu" / "plugins" / "profile" / "synthetic", {"synthetic-tpu": tpu_xspace(job)})
+    started = start_tensorboard(logs, scratch)
+    yield started
+    started.process.terminate()
+    started.process.wait(20)
+
+
+def test_rows_of_a_tpu_with_what_binds_them(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=TPU, tool=TOOL.name))
+    expect_tool(page, TOOL.title)
+    table = frame_of(page).get_by_role("grid", name="Operations")
+    expect(table.locator("tbody tr[data-at]")).to_have_count(4)
+    expect(table.locator("tbody tr[data-at]").first).to_contain_text("HBM")
+    expect(table.locator("tbody tr[data-at]").first).to_contain_text("convolution fusion")
+    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text("fusion.2 (convolution fusion) takes the most time: 6 ms")
+
+
+def test_a_search_is_in_the_link(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=JAX, tool=TOOL.name, **{"f.category": "=loop fusion"}))
+    expect_tool(page, TOOL.title)
+    expect(frame_of(page).locator(".donut").first).to_contain_text("loop fusion")
+    rows = frame_of(page).get_by_role("grid", name="Operations").locator("tbody tr[data-at]")
+    assert all("loop fusion" in text for text in rows.all_inner_texts())
+    frame_of(page).get_by_role("searchbox", name="Search in Operations").fill("fusion")
+    expect_state(page, q="fusion")
+
+
+def test_a_run_without_compiled_operations_says_why(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name))
+    expect(frame_of(page).locator("main")).to_contain_text("XLA compiled")

@@ -8,6 +8,7 @@
                    ├─ EventNotFound      no event or track of that id            404   4
                    ├─ ToolUnavailable    the run lacks what the tool needs       409   5
                    ├─ BadParameter       a parameter's value is not allowed      400   2
+                   ├─ TooLarge           more is asked for than an answer may hold 413  2
                    ├─ StorageError       a file or folder cannot be reached      404   4
                    ├─ ExecutorFailed     processes or cluster gone               502   1
                    ├─ TpuLookupFailed    a TPU's name leads to no addresses      409   6
@@ -149,6 +150,14 @@ class BadParameter(ProfilerError):
     def __init__(self, name: str, value: object, allowed: str) -> None:
         super().__init__(f"The parameter {name} cannot be {str(value)[:80]!r}.", f"Allowed: {allowed}.")
         self.parameter = name
+
+
+class TooLarge(ProfilerError):
+    """More is asked for than one answer may hold."""
+
+    kind = "too_large"
+    http_status = 413
+    exit_code = 2
 
 
 class StorageError(ProfilerError):

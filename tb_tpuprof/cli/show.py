@@ -1,13 +1,17 @@
-"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte) or CSV."""
+"""`tpuprof show TOOL RUN_DIR`: a tool's payload as text, JSON (the HTTP answer, byte for byte), CSV, or as Chrome trace JSON."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
+from tb_tpuprof.encode.chrome_trace import trace_parts
 from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.ingest.files import storage_errors
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools.base import Tool
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,7 +21,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
     parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
     parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
-    parser.add_argument("--format", choices=("text", "json", "csv"), default="text")
+    parser.add_argument(
+        "--format", choices=("text", "json", "csv", "trace"), default="text", help="trace: Chrome trace JSON, of the trace viewer"
+    )
+    parser.add_argument("-o", "--output", default="", metavar="FILE", help="write to a file; trace is always gzipped and needs one")
     parser.add_argument("--table", default="", metavar="T", help="which table, for csv; default: the tool's first")
     parser.add_argument("--no-cache", action="store_true", help="neither read nor write the column cache")
     parser.set_defaults(run_command=run_command)
@@ -28,12 +35,42 @@ def run_command(arguments: argparse.Namespace) -> str:
     tool = get_tool(arguments.tool)
     params = dict(_pair(text) for text in arguments.param)
     session = Session(arguments.run_dir, cache=not arguments.no_cache)
+    if arguments.format == "trace":
+        return _trace_file(session, tool, arguments, params)
+    text = _text(session, tool, arguments, params)
+    if not arguments.output:
+        return text
+    with storage_errors(arguments.output):
+        Path(arguments.output).write_text(text, "utf-8")
+    return f"wrote {arguments.output}\n"
+
+
+def _text(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
     payload = tool.run(session, arguments.host, params)
     if arguments.format == "json":
         return encode_json(payload).decode() + "\n"
     if arguments.format == "csv":
         return encode_csv(payload, arguments.table).decode()
     return encode_text(payload)
+
+
+def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
+    """Write Chrome trace JSON part by part; a file that could not be finished is taken away again."""
+    if tool.name != "trace_viewer":
+        raise BadParameter("--format", "trace", "trace is a format of trace_viewer only")
+    if not arguments.output:
+        raise BadParameter("--output", "", "the file to write, such as -o run.trace.json.gz")
+    parts = trace_parts(session, arguments.host, params)
+    path = Path(arguments.output)
+    with storage_errors(arguments.output):
+        partial = path.with_name(path.name + ".part")
+        try:
+            with open(partial, "wb") as file:
+                file.writelines(parts)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    return f"wrote {path} ({path.stat().st_size:,} bytes)\n"
 
 
 def _pair(text: str) -> tuple[str, str]:

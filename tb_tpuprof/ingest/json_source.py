@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.files import read_packed_range
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.errors import StorageError, TraceFormatError
+from tb_tpuprof.ingest.files import file_state, read_file, read_packed_range
 from tb_tpuprof.ingest.source import FileSource, Value
+from tb_tpuprof.native import members
 from tb_tpuprof.trace.trace import Trace
 
 # Kept with the stats of events and planes: where the event that ends a slice stands, and where the file's stack frames do.
@@ -18,6 +22,7 @@ _SHOWN_ELSEWHERE = frozenset(("ph", "ts", "dur", "pid", "tid", "name", "args", "
 _READS = (1 << 12, 1 << 16, 1 << 20, 64 << 20)
 _MAX_TEXT = 10_000
 _MAX_FRAMES = 256
+_MAX_COPIED = 64 * 2**10
 
 
 class JsonSource(FileSource):
@@ -41,6 +46,20 @@ class JsonSource(FileSource):
         for fields in objects:
             found.update(self._stacks(trace, fields))
         return list(found.items())
+
+    def arguments(self, trace: Trace, events: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """(the whole file, int64[n, 6]): where the arguments of many events stand in it, of begins and of ends, and their categories.
+
+        Arguments without braces, categories with quotes; -1 for arguments larger than 64 KiB or not strictly JSON.
+        """
+        if file_state(self.state.path) != self.state:
+            raise StorageError(f"{self.state.path} has changed since it was opened.", "Reload the page.")
+        data, _ = read_file(self.state.path)
+        begins = members(data, trace.events["position"][events].astype(np.int64), _MAX_COPIED)
+        sparse = trace.event_stats.ints(END_POSITION)
+        ends = np.full(trace.n_events, -1, np.int64)
+        ends[sparse.owner] = sparse.value
+        return data, np.concatenate((begins[:, :2], members(data, ends[events], _MAX_COPIED)[:, :2], begins[:, 2:]), axis=1)
 
     def _object(self, position: int) -> dict[str, Any]:
         """The JSON object at a position of the file; what can't be read is left out."""

@@ -17,6 +17,7 @@ try:
     from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.timeline import Rows
+    from tb_tpuprof.native.trace_json import EventWriter, members
     from tb_tpuprof.native.wire import fields, ints, parts, spans
 
     IS_COMPILED = True
@@ -27,11 +28,12 @@ except ImportError:
     from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
+    from tb_tpuprof.native.plain_trace_json import EventWriter, members
     from tb_tpuprof.native.plain_wire import fields, intern, ints, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "lanes", "match", "matches",
-    "nest", "outermost", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of", "scan", "spans", "tally",
+    "IS_COMPILED", "EventWriter", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "lanes", "match",
+    "matches", "members", "nest", "outermost", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of", "scan", "spans", "tally",
 ]  # fmt: skip

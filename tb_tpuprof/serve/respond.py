@@ -77,7 +77,8 @@ def _success(request: Request, body: Body) -> Response:
     tag = body.tag or hashlib.sha256(body.content).hexdigest()[:32]
     content = body.content
     response = Response(status=body.status, mimetype=body.content_type)
-    if "gzip" in request.headers.get("Accept-Encoding", "") and len(content) >= _MIN_GZIP_BYTES:
+    can_shrink = len(content) >= _MIN_GZIP_BYTES and body.content_type != "application/gzip"
+    if can_shrink and "gzip" in request.headers.get("Accept-Encoding", ""):
         content = gzip.compress(content, _GZIP_LEVEL, mtime=0)
         response.headers["Content-Encoding"] = "gzip"
     response.set_data(content)

@@ -73,10 +73,13 @@ class Routes:
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         query = request.query_string.decode("latin-1")
         tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint())
-        if form not in ("json", "columns", "csv"):
-            raise BadParameter("format", form, "json, columns or csv")
+        forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()))
+        if form not in forms:
+            raise BadParameter("format", form, f"{', '.join(forms[:-1])} or {forms[-1]}")
         if request.if_none_match.contains(tag):
             return Body(b"", "application/json", tag)
+        if form == "trace":
+            return Body(encode.encode_trace(session, hosts, params), "application/gzip", tag, f"{_file_name(session.run)}.trace.json.gz")
         return _encoded(tool.run(session, hosts, params), form, request.args.get("table", ""), tag)
 
     def _session(self, request: Request) -> Session:
@@ -112,9 +115,12 @@ def _encoded(payload: Payload, form: str, table: str, tag: str) -> Body:
     if form == "columns":
         return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag)
     if form == "csv":
-        run = re.sub(r"[^A-Za-z0-9_.-]+", "_", payload.run)
-        return Body(encode.encode_csv(payload, table), "text/csv", tag, f"{payload.tool}_{run}.csv")
+        return Body(encode.encode_csv(payload, table), "text/csv", tag, f"{payload.tool}_{_file_name(payload.run)}.csv")
     return Body(encode.encode_json(payload), "application/json", tag)
+
+
+def _file_name(run: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", run)
 
 
 def _json(value: object) -> Body:

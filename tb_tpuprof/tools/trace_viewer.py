@@ -29,7 +29,7 @@ def _answer(opened: View, params: Params) -> Answer:
         return neighbour_answer(opened, params)
     if "event" in params:
         return event_answer(opened, int(params["event"]))
-    window = _window(opened, params)
+    window = window_of(opened, params)
     if params.get("minimap"):
         return minimap_answer(opened, window.width_px)
     if params.get("totals"):
@@ -37,7 +37,7 @@ def _answer(opened: View, params: Params) -> Answer:
     return _window_answer(opened, window, params)
 
 
-def _window(opened: View, params: Params) -> Window:
+def window_of(opened: View, params: Params) -> Window:
     """The stretch that is asked for. Raises BadParameter where it is empty."""
     end = opened.duration_ps
     start_ps = int(params.get("start_ps", 0))
@@ -94,5 +94,6 @@ TOOL = Tool(
         Param("depth_to", "To depth", "int", 65_535, "With `totals`: the innermost depth that counts", maximum=65_535),
         Param("minimap", "Minimap", "bool", False, "Answer how busy the sections are over the whole trace"),
         Param("flows", "Flows", "bool", False, "With a window: also the arrows between its events"),
+        Param("args", "Arguments", "bool", True, "In a file of Chrome trace JSON (format trace): the arguments of the events too"),
     ),
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +94,38 @@ def test_wrong_usage_is_exit_code_2() -> None:
     with pytest.raises(SystemExit) as caught:
         main(["show"])
     assert caught.value.code == 2
+
+
+def test_show_writes_chrome_trace_json(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out.trace.json.gz"
+    assert main(["show", "trace_viewer", str(run_dir), "--format", "trace", "-o", str(target)]) == 0
+    assert f"wrote {target}" in capsys.readouterr().out
+    whole = json.loads(gzip.decompress(target.read_bytes()))
+    assert any(event["ph"] == "X" for event in whole["traceEvents"])
+    assert main(["show", "trace_viewer", str(target), "--param", "width_px=100"]) == 0
+    assert "Trace" in capsys.readouterr().out
+    assert main(["show", "trace_viewer", str(run_dir), "--format", "trace"]) == 2
+    assert "-o run.trace.json.gz" in capsys.readouterr().err
+    assert main(["show", "overview_page", str(run_dir), "--format", "trace", "-o", str(target)]) == 2
+    assert main(["show", "trace_viewer", str(run_dir), "--format", "trace", "-o", str(tmp_path / "none" / "f.gz")]) == 4
+    assert list(tmp_path.glob("**/*.part")) == []
+
+
+def test_show_writes_to_a_file(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out.json"
+    assert main(["show", "overview_page", str(run_dir), "--format", "json", "--output", str(target)]) == 0
+    assert json.loads(target.read_text("utf-8"))["tool"] == "overview_page"
+    assert capsys.readouterr().out == f"wrote {target}\n"
+
+
+@pytest.mark.parametrize("name", ["one.xplane.pb", "one.xplane.pb.gz", "one.trace.json", "one.json.gz", "one.pt.trace.json.gz"])
+def test_a_single_file_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    data = small_xspace() if "xplane" in name else b'[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert main(["show", "trace_viewer", str(path), "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["hosts"] == ["one"]
+    assert shown["scalars"]["n_events"]["value"] > 0
+    assert sorted(os.listdir(tmp_path)) in (["cache", name], [name])  # nothing beside the file

@@ -214,3 +214,23 @@ def test_the_name_gives_way_to_another_distribution(monkeypatch: pytest.MonkeyPa
     assert loader.is_name_taken()
     plugin = loader.ProfileLoader().load(SimpleNamespace(logdir="", flags=None))
     assert (plugin.plugin_name, plugin.frontend_metadata().tab_name) == ("tpuprof", "Profile (tpuprof)")
+
+
+def test_the_timeline_as_a_file(ask: Asking) -> None:
+    response = ask("/data/trace_viewer", {"Accept-Encoding": "gzip"}, run=RUN, hosts="a", format="trace")
+    assert response.status_code == 200
+    assert response.content_type == "application/gzip"
+    assert "Content-Encoding" not in response.headers
+    assert response.headers["Content-Disposition"] == f"attachment; filename=train_{SESSION}.trace.json.gz"
+    assert json.loads(gzip.decompress(response.data))["traceEvents"]
+    assert ask("/data/trace_viewer", {"If-None-Match": response.headers["ETag"]}, run=RUN, hosts="a", format="trace").status_code == 304
+    assert error_of(ask("/data/overview_page", run=RUN, format="trace"))["kind"] == "bad_parameter"
+    empty = ask("/data/trace_viewer", run=RUN, format="trace", start_ps="5", end_ps="5")
+    assert (empty.status_code, error_of(empty)["kind"]) == (400, "bad_parameter")
+
+
+def test_a_file_that_would_be_too_large_is_refused(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.encode.chrome_trace.MAX_EVENTS", 0)
+    response = ask("/data/trace_viewer", run=RUN, format="trace")
+    assert response.status_code == 413
+    assert "Narrow the window" in error_of(response)["remedy"]

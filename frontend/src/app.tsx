@@ -31,6 +31,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   hlo_stats: { load: () => import('./tools/hlo_stats/index').then((module) => module.HloStats) },
   kernel_stats: { load: () => import('./tools/kernel_stats/index').then((module) => module.KernelStats) },
   memory_profile: { load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile) },
+  memory_viewer: { load: () => import('./tools/memory_viewer/index').then((module) => module.MemoryViewer) },
   trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
 };
 

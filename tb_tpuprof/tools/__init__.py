@@ -7,6 +7,7 @@ from tb_tpuprof.tools import (
     input_pipeline_analyzer,
     kernel_stats,
     memory_profile,
+    memory_viewer,
     overview_page,
     tf_data_bottleneck_analysis,
     trace_viewer,
@@ -22,6 +23,7 @@ TOOLS: tuple[Tool, ...] = (
     kernel_stats.TOOL,
     hlo_stats.TOOL,
     memory_profile.TOOL,
+    memory_viewer.TOOL,
 )
 
 

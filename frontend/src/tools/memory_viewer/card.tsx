@@ -1,0 +1,93 @@
+/** The details of one buffer: what it is, what it costs, how long it lives, where it comes from, and the ways to it in other tools. */
+import type { VNode } from 'preact';
+import { exactText, format, threeDigits } from '../../base/units';
+import { canOpen } from '../../state/catalog';
+import { openTool } from '../../state/selection';
+import type { Buffer } from './model';
+
+function Fact({ name, value, tip }: { name: string; value: string; tip?: string }): VNode | null {
+  if (!value) return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd data-tip={tip}>{value}</dd>
+    </div>
+  );
+}
+
+function Bytes({ name, bytes }: { name: string; bytes: number }): VNode {
+  return <Fact name={name} value={format(bytes, 'bytes')} tip={exactText(bytes, 'bytes')} />;
+}
+
+function Source({ buffer }: { buffer: Buffer }): VNode | null {
+  if (!buffer.source) return null;
+  return (
+    <>
+      <h4>Source</h4>
+      <p class="mv-path">{buffer.source}</p>
+      {buffer.stack.includes('\n') && (
+        <details>
+          <summary>Stack</summary>
+          <ol class="mv-stack">
+            {buffer.stack.split('\n').map((place, i) => (
+              <li key={i}>{place}</li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </>
+  );
+}
+
+export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | null; program: string; isKept: boolean; onClear: () => void }): VNode {
+  if (!buffer) {
+    return (
+      <aside class="mv-card" aria-label="Buffer">
+        <p class="muted">Point at a buffer to see what it is and how long it lives; click to keep it here.</p>
+      </aside>
+    );
+  }
+  const extra = buffer.sizeBytes - buffer.unpaddedBytes;
+  return (
+    <aside class="mv-card" aria-label={`Buffer ${buffer.instruction}`}>
+      <header>
+        <h3>{buffer.instruction || 'Unknown instruction'}</h3>
+        {isKept && (
+          <button type="button" class="button plain small" aria-label="Let go of this buffer" data-tip="Let go" onClick={onClear}>
+            ✕
+          </button>
+        )}
+      </header>
+      <code>{buffer.shape}</code>
+      <dl>
+        <Bytes name="Size" bytes={buffer.sizeBytes} />
+        <Bytes name="Unpadded" bytes={buffer.unpaddedBytes} />
+        <Fact name="Expansion" value={`${threeDigits(buffer.expansion)}×`} />
+        <Bytes name="Extra memory" bytes={Math.max(0, extra)} />
+        {extra > 0 && <Fact name="Padded" value={buffer.padded} />}
+        <Fact name="Allocation" value={buffer.category} />
+        <Fact name="Opcode" value={buffer.opcode} />
+        <Fact name="Steps" value={buffer.category === 'Temporary' ? `${buffer.first.toLocaleString('en-US')} – ${buffer.last.toLocaleString('en-US')}` : 'throughout'} />
+        {buffer.offsetBytes !== null && <Bytes name="Offset" bytes={buffer.offsetBytes} />}
+        <Fact name="Buffer" value={String(buffer.id)} />
+      </dl>
+      {buffer.opName && (
+        <>
+          <h4>Framework op</h4>
+          <p class="mv-path">{buffer.opName}</p>
+        </>
+      )}
+      <Source buffer={buffer} />
+      {canOpen('graph_viewer') && buffer.instruction && (
+        <button type="button" class="text-link" onClick={() => openTool('graph_viewer', { program, op: buffer.instruction })}>
+          See it in the graph
+        </button>
+      )}
+      {canOpen('hlo_stats') && buffer.instruction && (
+        <button type="button" class="text-link" onClick={() => openTool('hlo_stats', { program, op: buffer.instruction })}>
+          See its time in HLO stats
+        </button>
+      )}
+    </aside>
+  );
+}

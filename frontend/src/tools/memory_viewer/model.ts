@@ -1,0 +1,200 @@
+/** The memory viewer's payload as buffers, points and programs; the geometry of its charts. Pure. */
+import { numberOf, rowsOf, scalarNumber, type Cell } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
+import { categoryToken, paletteToken } from '../../base/color';
+import { format } from '../../base/units';
+
+export interface Buffer {
+  /** Number in the HLO file. */
+  id: number;
+  instruction: string;
+  opcode: string;
+  category: string;
+  sizeBytes: number;
+  unpaddedBytes: number;
+  expansion: number;
+  shape: string;
+  padded: string;
+  opName: string;
+  first: number;
+  last: number;
+  offsetBytes: number | null;
+  allocation: number | null;
+  isAtPeak: boolean;
+  source: string;
+  stack: string;
+}
+
+export interface Point {
+  step: number;
+  heldBytes: number;
+  unpaddedBytes: number;
+  instruction: string;
+}
+
+export interface Steps {
+  first: number;
+  last: number;
+}
+
+function text(cell: Cell | undefined): string {
+  return typeof cell === 'string' ? cell : '';
+}
+
+export function buffersOf(table: Table | undefined): Buffer[] {
+  return rowsOf(table).map((row) => ({
+    id: numberOf(row['buffer_id']) ?? -1,
+    instruction: text(row['instruction']),
+    opcode: text(row['opcode']),
+    category: text(row['category']),
+    sizeBytes: numberOf(row['size_bytes']) ?? 0,
+    unpaddedBytes: numberOf(row['unpadded_bytes']) ?? 0,
+    expansion: numberOf(row['expansion']) ?? 1,
+    shape: text(row['shape']),
+    padded: text(row['padded_dimensions']),
+    opName: text(row['op_name']),
+    first: numberOf(row['first_step']) ?? 0,
+    last: numberOf(row['last_step']) ?? 0,
+    offsetBytes: numberOf(row['offset_bytes']),
+    allocation: numberOf(row['allocation']),
+    isAtPeak: row['is_at_peak'] === true,
+    source: text(row['source']),
+    stack: text(row['stack']),
+  }));
+}
+
+export function pointsOf(table: Table | undefined): Point[] {
+  return rowsOf(table).map((row) => ({
+    step: numberOf(row['step']) ?? 0,
+    heldBytes: numberOf(row['held_bytes']) ?? 0,
+    unpaddedBytes: numberOf(row['unpadded_bytes']) ?? 0,
+    instruction: text(row['instruction']),
+  }));
+}
+
+export function stepsOf(payload: Payload): Steps {
+  return { first: scalarNumber(payload, 'first_step') ?? 0, last: scalarNumber(payload, 'last_step') ?? 0 };
+}
+
+export interface Program {
+  title: string;
+  peakBytes: number | null;
+}
+
+export function programsOf(table: Table | undefined): Program[] {
+  const programs = rowsOf(table).map((row) => ({ title: text(row['program']), peakBytes: numberOf(row['peak_bytes']) }));
+  return programs.sort((a, b) => (b.peakBytes ?? -1) - (a.peakBytes ?? -1));
+}
+
+export interface Space {
+  value: string;
+  title: string;
+}
+
+export function spacesOf(table: Table | undefined): Space[] {
+  return rowsOf(table).map((row) => ({ value: String(row['space']), title: `${text(row['name'])} ${format(numberOf(row['peak_bytes']), 'bytes')}` }));
+}
+
+/** The tiles: what the peak is, and what it is made of. */
+export const TILES = ['peak_bytes', 'padding_bytes', 'temporary_bytes', 'parameter_bytes', 'output_bytes', 'allocated_bytes'];
+
+const FIXED: Readonly<Record<string, string>> = { Parameter: categoryToken('input'), Output: categoryToken('output'), Constant: categoryToken('idle'), 'Thread-local': categoryToken('launch') };
+const MOST_COLOURS = 8;
+
+/** What a buffer is coloured by: its kind of allocation, a temporary by the opcode that makes it. */
+export function colourKey(buffer: Buffer): string {
+  return buffer.category in FIXED ? buffer.category : buffer.opcode || 'unknown';
+}
+
+export interface Colours {
+  token(buffer: Buffer): string;
+  legend: { name: string; token: string }[];
+}
+
+/** Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the others are grey. */
+export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
+  const bytes = new Map<string, number>();
+  for (const buffers of groups) for (const buffer of buffers) bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);
+  const names = [...bytes.keys()].sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0));
+  const opcodes = names.filter((name) => !(name in FIXED));
+  const tokens = new Map(opcodes.slice(0, MOST_COLOURS).map((name, i) => [name, paletteToken(i)]));
+  const token = (name: string): string => FIXED[name] ?? tokens.get(name) ?? '--line-strong';
+  const legend = names.filter((name) => name in FIXED || tokens.has(name)).map((name) => ({ name, token: token(name) }));
+  if (opcodes.length > MOST_COLOURS) legend.push({ name: 'others', token: '--line-strong' });
+  return { token: (buffer) => token(colourKey(buffer)), legend };
+}
+
+export type Order = 'program' | 'size';
+
+/** The buffers in program order (as the server sends them) or by size. */
+export function inOrder(buffers: readonly Buffer[], order: Order): Buffer[] {
+  return order === 'program' ? [...buffers] : [...buffers].sort((a, b) => b.sizeBytes - a.sizeBytes);
+}
+
+/** Left edges of boxes side by side, each as wide as its buffer is large; the last edge is 1. */
+export function edgesOf(buffers: readonly Buffer[]): Float64Array {
+  const edges = new Float64Array(buffers.length + 1);
+  buffers.forEach(({ sizeBytes }, i) => {
+    edges[i + 1] = (edges[i] ?? 0) + sizeBytes;
+  });
+  const total = edges[buffers.length] || 1;
+  return edges.map((edge) => edge / total);
+}
+
+/** Index of the box under a share of the width, or -1. */
+export function boxAt(edges: Float64Array, share: number): number {
+  if (share < 0 || share >= 1 || edges.length < 2) return -1;
+  let [low, high] = [0, edges.length - 2];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((edges[middle] ?? 0) <= share) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+export interface Extent {
+  low: number;
+  high: number;
+}
+
+/** All offsets that are in use, and the block under a point of the map: of several the last to come. */
+export function offsetsOf(blocks: readonly Buffer[], wholeBytes: number): Extent {
+  const high = blocks.reduce((most, { offsetBytes, sizeBytes }) => Math.max(most, (offsetBytes ?? 0) + sizeBytes), 0);
+  return { low: 0, high: Math.max(high, wholeBytes, 1) };
+}
+
+export function blockAt(blocks: readonly Buffer[], step: number, offset: number): Buffer | null {
+  let found: Buffer | null = null;
+  for (const block of blocks) {
+    const at = block.offsetBytes;
+    if (at === null || step < block.first || step >= block.last + 1 || offset < at || offset >= at + block.sizeBytes) continue;
+    if (!found || block.first > found.first) found = block;
+  }
+  return found;
+}
+
+/** The last point at or before a step. */
+export function pointAt(points: readonly Point[], step: number): Point | null {
+  let [low, high] = [0, points.length - 1];
+  if (high < 0) return null;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((points[middle]?.step ?? 0) <= step) low = middle;
+    else high = middle - 1;
+  }
+  return points[low] ?? null;
+}
+
+/** Steps zoomed about one of them, within the whole; at least four wide. */
+export function zoomed(steps: Steps, whole: number, factor: number, about: number): Steps {
+  const width = Math.min(whole, Math.max(4, Math.round((steps.last - steps.first + 1) * factor)));
+  const share = (about - steps.first) / Math.max(1, steps.last - steps.first + 1);
+  const first = Math.max(0, Math.min(whole - width, Math.round(about - share * width)));
+  return { first, last: first + width - 1 };
+}
+
+export function stepParams(steps: Steps, whole: number): Record<string, string | undefined> {
+  const isAll = steps.first <= 0 && steps.last >= whole - 1;
+  return { first_step: isAll ? undefined : String(steps.first), last_step: isAll ? undefined : String(steps.last) };
+}

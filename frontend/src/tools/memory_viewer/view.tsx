@@ -1,0 +1,190 @@
+/** The memory viewer from top to bottom: program and space, tiles, what fills the peak, its course over the program, advice, tables. */
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import { rowsOf, scalarNumber } from '../../api/table';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { format, plural } from '../../base/units';
+import { RichText } from '../../widgets/rich_text';
+import { Segments } from '../../widgets/segments';
+import { Section, Tiles } from '../../widgets/summary';
+import { parseView, PLAIN_VIEW, viewChange } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { idleColumns, tableData, type ToolProps } from '../tool';
+import { Card } from './card';
+import { buffersOf, coloursOf, pointsOf, programsOf, spacesOf, stepsOf, TILES, type Buffer, type Colours } from './model';
+import { OrderCharts } from './order';
+import { Strip } from './strip';
+import './style.css';
+
+type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
+
+const HIDDEN_AT_FIRST = ['buffer_id', 'opcode', 'padding_bytes', 'padded_dimensions', 'allocation', 'offset_bytes', 'is_at_peak', 'stack'];
+/** What belongs to one program and space only. */
+const OF_SPACE = { buffer: undefined, first_step: undefined, last_step: undefined };
+
+function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 'setParams'>): VNode {
+  const programs = useMemo(() => programsOf(payload.tables['programs']), [payload]);
+  const spaces = useMemo(() => spacesOf(payload.tables['spaces']), [payload]);
+  const chosen = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
+  return (
+    <div class="mv-chooser">
+      <label>
+        Program{' '}
+        <select class="field" value={chosen} onChange={(event) => setParams({ program: event.currentTarget.value, space: undefined, ...OF_SPACE }, 'push')}>
+          {programs.map(({ title, peakBytes }) => (
+            <option key={title} value={title}>
+              {peakBytes === null ? title : `${title} · ${format(peakBytes, 'bytes')}`}
+            </option>
+          ))}
+        </select>
+      </label>
+      {spaces.length > 1 && (
+        <Segments
+          label="Memory space"
+          choices={spaces.map(({ value, title }) => ({ name: value, title }))}
+          chosen={String(scalarNumber(payload, 'space') ?? 0)}
+          onChoose={(space) => setParams({ space: space === '0' ? undefined : space, ...OF_SPACE }, 'push')}
+        />
+      )}
+    </div>
+  );
+}
+
+function Key({ colours }: { colours: Colours }): VNode {
+  return (
+    <ul class="mv-key" aria-label="Colours">
+      {colours.legend.map(({ name, token }) => (
+        <li key={name}>
+          <span class="dot" style={{ background: `var(${token})` }} />
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Advice({ table }: { table: PayloadTable | undefined }): VNode | null {
+  const items = rowsOf(table);
+  if (!items.length) return null;
+  return (
+    <Section title={table?.title ?? ''} note="most first; each alone, an upper bound">
+      <ol class="mv-advice">
+        {items.map((item, i) => (
+          <li key={i}>
+            <b>{format(Number(item['saves_bytes']), 'bytes')}</b>
+            <span>
+              <RichText text={String(item['text'])} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function LiveTable({ table, params, setParams, chosen, onPick }: { table: PayloadTable; chosen: number; onPick: (row: number) => void } & LinkProps): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const initial = useMemo(() => ({ ...PLAIN_VIEW, sort: { column: 'size_bytes', descending: true }, hidden: new Set([...HIDDEN_AT_FIRST, ...idleColumns(data)].filter((name) => name !== 'instruction')) }), [data]);
+  const view = useMemo(() => parseView(params, initial), [params, initial]);
+  return (
+    <Table
+      data={data}
+      label={table.title}
+      view={view}
+      onView={(next, how) => setParams(viewChange(view, next, initial), how)}
+      totals={['size_bytes', 'unpadded_bytes', 'padding_bytes']}
+      mono={['instruction', 'shape', 'op_name']}
+      onRow={onPick}
+      chosenRow={chosen}
+      rowsInFull={15}
+      maxHeight="460px"
+    />
+  );
+}
+
+function Allocations({ table }: { table: PayloadTable }): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  return (
+    <Section title={table.title} note="what the compiler asks of the device; buffers take turns in temporary ones">
+      <Table data={data} label={table.title} hasToolbar={table.n_rows > 10} rowsInFull={10} maxHeight="300px" />
+    </Section>
+  );
+}
+
+interface Chosen {
+  marked: Buffer | null;
+  hover: (buffer: Buffer | null) => void;
+  pick: (buffer: Buffer | null) => void;
+}
+
+function Course({ payload, blocks, colours, chosen, setParams }: { payload: Payload; blocks: readonly Buffer[]; colours: Colours; chosen: Chosen } & Pick<LinkProps, 'setParams'>): VNode {
+  const points = useMemo(() => pointsOf(payload.tables['timeline']), [payload]);
+  const steps = useMemo(() => stepsOf(payload), [payload]);
+  const nSteps = scalarNumber(payload, 'n_steps') ?? 0;
+  const leftOut = scalarNumber(payload, 'n_blocks_left_out') ?? 0;
+  if (!nSteps) {
+    return (
+      <Section title="Memory over program order">
+        <p class="muted prose">This program keeps no temporaries in this space, or its HLO does not say in which order they come and go: what it holds, it holds throughout.</p>
+      </Section>
+    );
+  }
+  return (
+    <Section title="Memory over program order" note={`dashed: without padding${leftOut ? `; ${plural(leftOut, 'small block')} not drawn: zoom in` : ''}`}>
+      <OrderCharts
+        points={points}
+        blocks={blocks}
+        steps={steps}
+        nSteps={nSteps}
+        peakStep={scalarNumber(payload, 'peak_step')}
+        peakBytes={scalarNumber(payload, 'peak_bytes') ?? 0}
+        permanentBytes={scalarNumber(payload, 'permanent_bytes') ?? 0}
+        temporaryBytes={scalarNumber(payload, 'temporary_allocated_bytes') ?? 0}
+        marked={chosen.marked}
+        colours={colours}
+        onHover={chosen.hover}
+        onPick={chosen.pick}
+        onSteps={(change) => setParams(change, 'replace')}
+      />
+    </Section>
+  );
+}
+
+export function MemoryViewerView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
+  const live = useMemo(() => buffersOf(payload.tables['live']), [payload]);
+  const blocks = useMemo(() => buffersOf(payload.tables['blocks']), [payload]);
+  const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
+  const [hovered, setHovered] = useState<Buffer | null>(null);
+  const kept = useMemo(() => [...live, ...blocks].find(({ id }) => String(id) === params['buffer']) ?? null, [live, blocks, params['buffer']]);
+  const largest = useMemo(() => live.reduce<Buffer | null>((best, buffer) => (best && best.sizeBytes >= buffer.sizeBytes ? best : buffer), null), [live]);
+  const pick = (buffer: Buffer | null): void => setParams({ buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined }, 'push');
+  const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
+  const program = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
+  const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
+  const { live: liveTable, allocations, advice } = payload.tables;
+  return (
+    <>
+      <Chooser payload={payload} setParams={setParams} />
+      <Tiles tiles={TILES.flatMap((name) => payload.scalars[name] ?? [])} />
+      {live.length > 0 && (
+        <div class="mv-body">
+          <div class="tool-page">
+            <Section title="What fills the peak" note={plural(live.length, 'buffer')} end={<Key colours={colours} />}>
+              <Strip title="In program order, parameters first" order="program" {...strip} />
+              <Strip title="By size" order="size" {...strip} />
+            </Section>
+            <Course {...{ payload, blocks, colours, chosen, setParams }} />
+            <Advice table={advice} />
+          </div>
+          <Card buffer={chosen.marked ?? largest} program={program} isKept={kept !== null && !hovered} onClear={() => pick(kept)} />
+        </div>
+      )}
+      {liveTable && liveTable.n_rows > 0 && (
+        <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
+          <LiveTable table={liveTable} params={params} setParams={setParams} chosen={live.findIndex(({ id }) => id === kept?.id)} onPick={(row) => pick(live[row] ?? null)} />
+        </Section>
+      )}
+      {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
+    </>
+  );
+}

@@ -1,0 +1,212 @@
+"""memory_viewer: what a compiled program holds in memory at its peak, how it got there, and what would lower it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tpuprof.analysis.hardware import Hardware, hardware
+from tb_tpuprof.analysis.hlo_memories import HloMemories, hlo_memories
+from tb_tpuprof.analysis.hlo_memory import CATEGORIES, TEMPORARY, SpaceMemory, scoped_vmem
+from tb_tpuprof.analysis.hlo_memory_advice import Advice, advice
+from tb_tpuprof.analysis.memory_capacity import capacity_bytes, space_name
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.hlo_memory_tables import Steps, allocations_table, blocks_table, live_table, timeline_table
+from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_programs import Program
+from tb_tpuprof.units import format_bytes, format_fraction
+
+_FULL, _NEARLY = 0.95, 0.8
+_MUCH_PADDING = 0.1
+_VMEM = 1
+_MOST_DETAILS = 3
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One program's memory space in full, beside the list of programs and spaces."""
+    host = hosts[0]
+    memories = session.get(hlo_memories, host)
+    wanted = str(params.get("program", ""))
+    program = program_named(memories.programs, wanted) if wanted else memories.largest()
+    if program is None:
+        raise ToolUnavailable(TOOL.name, REASON, REMEDY)
+    colors = memories.colors(program)
+    color = int(params["space"])
+    memory = memories.space(program, color) if colors else None
+    if memory is None:
+        reason = f"the HLO of {program.title} says nothing of buffers."
+        raise ToolUnavailable(TOOL.name, reason, "Choose another program, or capture with a profiler that stores buffer assignments.")
+    if color not in colors:
+        raise BadParameter("space", color, f"one of {', '.join(map(str, colors))} for {program.title}")
+    module, machine = memories.module(program), session.get(hardware, host)
+    steps = _steps(memory, params)
+    live, n_small = live_table(module, memory)
+    blocks, n_hidden = blocks_table(module, memory, steps)
+    found = advice(module, memory)
+    tables = {
+        "live": live,
+        "timeline": timeline_table(module, memory, steps),
+        "blocks": blocks,
+        "allocations": allocations_table(module, memory),
+        "advice": _advice_table(found),
+        "spaces": _spaces_table(memories, program, colors, machine),
+        "programs": programs_table(memories.peaks()),
+        "chosen": _chosen_table(module, program, memory, machine),
+    }
+    scalars = _scalars(module, memory, machine, steps) | {
+        "n_live_left_out": Scalar(n_small, "count", "Smaller buffers at the peak that are not listed"),
+        "n_blocks_left_out": Scalar(n_hidden, "count", "Smaller blocks that are not in the map"),
+    }
+    verdict = _verdict(module, program, memory, machine, found)
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module, memory))
+
+
+def _steps(memory: SpaceMemory, params: Params) -> Steps:
+    end = max(0, len(memory.heap.instruction) - 1)
+    first, last = min(int(params.get("first_step", 0)), end), min(int(params.get("last_step", end)), end)
+    if last < first:
+        raise BadParameter("last_step", last, f"a step from {first} on")
+    return Steps(first, last, int(params["width_px"]))
+
+
+def _advice_table(found: Sequence[Advice]) -> Table:
+    return Table(
+        "What would lower the peak",
+        (
+            text_column("text", "Advice", [item.text for item in found]),
+            Column("saves_bytes", "Saves up to", np.array([item.saves_bytes for item in found], np.int64), "bytes"),
+        ),
+    )
+
+
+def _spaces_table(memories: HloMemories, program: Program, colors: Sequence[int], machine: Hardware) -> Table:
+    spaces = [space for color in colors if (space := memories.space(program, color))]
+    return Table(
+        "Memory spaces",
+        (
+            Column("space", "Space", np.array(colors, np.int64), "id"),
+            text_column("name", "Name", [space_name(machine.kind, color) for color in colors]),
+            Column("peak_bytes", "Peak", np.array([space.peak_bytes for space in spaces], np.int64), "bytes"),
+            Column("allocated_bytes", "Allocated", np.array([space.allocated_bytes for space in spaces], np.int64), "bytes"),
+        ),
+    )
+
+
+def _chosen_table(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware) -> Table:
+    peak = memory.heap.peak
+    row = int(memory.heap.instruction[peak]) if peak >= 0 else -1
+    return Table(
+        "Chosen",
+        (
+            text_column("program", "Program", [program.title]),
+            text_column("space_name", "Space", [space_name(machine.kind, memory.color)]),
+            text_column("device", "Device", [machine.device]),
+            text_column("entry", "Entry computation", [module.computation_name(module.info.entry) if module.info.entry >= 0 else ""]),
+            text_column("peak_instruction", "Instruction at the peak", [module.name(row) if row >= 0 else ""]),
+        ),
+    )
+
+
+def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: Steps) -> dict[str, Scalar]:
+    temporary = memory.peak_bytes - memory.permanent_bytes
+    padding = memory.peak_bytes - memory.peak_unpadded_bytes
+    n_steps, capacity = len(memory.heap.instruction), capacity_bytes(machine, memory.color)
+    share = f"{format_fraction(padding / memory.peak_bytes)} of the peak" if padding * 10_000 > memory.peak_bytes else ""
+    device = f"{format_fraction(memory.peak_bytes / capacity)} of the device's {format_bytes(capacity)}" if capacity else ""
+    scalars = {
+        "peak_bytes": Scalar(memory.peak_bytes, "bytes", "Peak", device),
+        "padding_bytes": Scalar(padding, "bytes", "Padding at the peak", share),
+        "temporary_bytes": Scalar(temporary, "bytes", "Temporaries at the peak"),
+        "parameter_bytes": Scalar(memory.by_category[0], "bytes", "Parameters", "held throughout"),
+        "output_bytes": Scalar(memory.by_category[1], "bytes", "Results", "in memory of their own"),
+        "allocated_bytes": Scalar(memory.allocated_bytes, "bytes", "Allocated", f"{format_bytes(memory.allocated_bytes - memory.peak_bytes)} unused at the peak"),
+        "constant_bytes": Scalar(memory.by_category[CATEGORIES.index("Constant")], "bytes", "Constants", "held throughout"),
+        "permanent_bytes": Scalar(memory.permanent_bytes, "bytes", "Held throughout"),
+        "peak_unpadded_bytes": Scalar(memory.peak_unpadded_bytes, "bytes", "Peak without padding"),
+        "peak_step": Scalar(memory.heap.peak if memory.heap.peak >= 0 else None, "id", "Step of the peak", "" if n_steps else "no temporaries"),
+        "n_steps": Scalar(n_steps, "count", "Steps of the program's order"),
+        "first_step": Scalar(steps.first, "id", "First step shown"),
+        "last_step": Scalar(steps.last, "id", "Last step shown"),
+        "space": Scalar(memory.color, "id", "Memory space"),
+        "capacity_bytes": Scalar(capacity or None, "bytes", "Memory of one device", "" if capacity else "not known"),
+        "temporary_allocated_bytes": Scalar(_temporary_bytes(memory), "bytes", "Temporary allocations"),
+    }  # fmt: skip
+    if memory.color == _VMEM:
+        used, row = scoped_vmem(module)
+        scalars["scoped_vmem_bytes"] = Scalar(used, "bytes", "Scoped VMEM of one instruction", module.name(row) if row >= 0 else "")
+    return scalars
+
+
+def _temporary_bytes(memory: SpaceMemory) -> int:
+    return memory.allocated_bytes - memory.permanent_bytes
+
+
+def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, found: Sequence[Advice]) -> Verdict:
+    name, peak = _in_words(space_name(machine.kind, memory.color)), memory.peak_bytes
+    capacity = capacity_bytes(machine, memory.color)
+    if not peak:
+        used, row = scoped_vmem(module) if memory.color == _VMEM else (0, -1)
+        scoped = (f"Single instructions use up to {format_bytes(used)} of it while they run: most `{module.name(row)}`.",) if row >= 0 else ()
+        return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
+    fraction = peak / capacity if capacity else 0.0
+    of = f", {format_fraction(fraction)} of the {format_bytes(capacity)} of a device ({machine.device})" if capacity else ""
+    where = ""
+    if memory.heap.peak >= 0 and (row := int(memory.heap.instruction[memory.heap.peak])) >= 0:
+        where = f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of {len(memory.heap.instruction):,}."
+    text = f"`{program.title}` needs {format_bytes(peak)} of {name} at its peak{of}."
+    level = "unknown" if not capacity else "bad" if fraction > _FULL else "warn" if fraction > _NEARLY else "good"
+    padding = peak - memory.peak_unpadded_bytes
+    parts = [(memory.by_category[k], CATEGORIES[k].lower() + "s") for k in range(TEMPORARY)] + [(peak - memory.permanent_bytes, "temporaries")]
+    made_of = ", ".join(f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size)
+    much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
+    details = [f"It is made of {made_of}.{where}{much}"]
+    details += [f"{item.text} Saves up to {format_bytes(item.saves_bytes)}." for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]]
+    steps = [NextStep("See the program", "graph_viewer", {"program": program.title} | _at_peak(module, memory))]
+    return Verdict(level, text, "", tuple(details), tuple(steps))
+
+
+def _in_words(name: str) -> str:
+    return name if name[:2].isupper() else name[:1].lower() + name[1:]
+
+
+def _at_peak(module: HloModule, memory: SpaceMemory) -> dict[str, str]:
+    row = int(memory.heap.instruction[memory.heap.peak]) if memory.heap.peak >= 0 else -1
+    return {"op": module.name(row)} if row >= 0 else {}
+
+
+def _diagnostics(module: HloModule, memory: SpaceMemory) -> tuple[Diagnostic, ...]:
+    found = []
+    damaged = module.info.n_damaged + memory.heap.n_damaged + (module.buffers.n_damaged if module.buffers else 0)
+    if damaged:
+        text = f"{damaged:,} parts of the HLO cannot be read or refer to nothing; they are left out."
+        found.append(Diagnostic("warning", text, "; ".join(module.info.damage[:3])))
+    if memory.n_heap_traces > 1:
+        text = f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak are of the largest."
+        found.append(Diagnostic("info", text))
+    if not len(memory.heap.instruction) and _temporary_bytes(memory):
+        text = f"{format_bytes(_temporary_bytes(memory))} of temporaries come without an order of allocations: they are not in the peak."
+        found.append(Diagnostic("info", text, "The compiler stores that order only for some programs; the map and the timeline stay empty."))
+    return tuple(found)
+
+
+TOOL = Tool(
+    name="memory_viewer",
+    title="Memory viewer",
+    group="Compiler",
+    summary="What a compiled program holds in memory at its peak",
+    view=view,
+    available=has_programs,
+    hosts="one",
+    params=(
+        Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one with the highest peak"),
+        Param("space", "Memory space", "int", 0, "XLA's number of the memory space: 0 main memory, on TPU 1 VMEM, 5 the host"),
+        Param("first_step", "First step", "int", None, "First step of the timeline and the map; absent: the beginning"),
+        Param("last_step", "Last step", "int", None, "Last step of the timeline and the map; absent: the end"),
+        Param("width_px", "Width", "int", 1500, "Points of the timeline", minimum=10, maximum=20_000),
+    ),
+)

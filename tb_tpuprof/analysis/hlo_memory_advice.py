@@ -101,8 +101,8 @@ def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
         return []
     shown = ", ".join(map(str, sorted(set(numbers))[:8])) + (" …" if len(set(numbers)) > 8 else "")
     text = (
-        f"Donate inputs that the caller no longer needs (`jax.jit(…, donate_argnums=…)`): {len(numbers)} of the program's parameters ({shown}) "
-        f"have the size of results, which then take over their memory."
+        f"Donate inputs that the caller no longer needs (`jax.jit(…, donate_argnums=…)`): {len(numbers)} of the program's parameters "
+        f"({shown}) have the size of results, which then take over their memory."
     )
     return [Advice(text, saved)]
 
@@ -121,15 +121,18 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     if lasting.any():
         top = int(rows[lasting][size[lasting].argmax()])
         text = (
-            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the program, the largest {_described(module, memory, top)}. "
-            "Wrap that part in `jax.checkpoint` (or `tf.recompute_grad`), or run smaller batches."
+            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the program, the largest "
+            f"{_described(module, memory, top)}. Wrap that part in `jax.checkpoint` (or `tf.recompute_grad`), or run smaller batches."
         )
         found.append(Advice(text, kept))
     is_f32 = np.array([(shape := buffer_shape(module, int(row))) is not None and shape.element_type == _F32 for row in rows], np.bool_)
     if is_f32.any():
         wide = int(size[is_f32].sum())
         top = int(rows[is_f32][size[is_f32].argmax()])
-        text = f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at the peak, the largest {_described(module, memory, top)}."
+        text = (
+            f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at the peak, the largest "
+            f"{_described(module, memory, top)}."
+        )
         found.append(Advice(text, wide // 2))
     return found
 
@@ -160,8 +163,7 @@ def _gaps(memory: SpaceMemory) -> list[Advice]:
     if unused <= 0 or memory.n_heap_traces > 1:
         return []
     text = (
-        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold nothing at the peak: gaps between buffers "
-        "of different sizes and lives. Fewer large temporaries of nearly the same life pack better."
+        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold nothing at the peak: gaps "
+        "between buffers of different sizes and lives. Fewer large temporaries of nearly the same life pack better."
     )
     return [Advice(text, unused)]
-

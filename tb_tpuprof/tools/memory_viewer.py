@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +31,7 @@ _MOST_DETAILS = 3
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """One program's memory space in full, beside the list of programs and spaces."""
     host = hosts[0]
-    memories = session.get(hlo_memories, host)
+    memories = hlo_memories(session.trace(host))
     wanted = str(params.get("program", ""))
     program = program_named(memories.programs, wanted) if wanted else memories.largest()
     if program is None:
@@ -118,17 +119,18 @@ def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
     n_steps, capacity = len(memory.heap.instruction), capacity_bytes(machine, memory.color)
     share = f"{format_fraction(padding / memory.peak_bytes)} of the peak" if padding * 10_000 > memory.peak_bytes else ""
     device = f"{format_fraction(memory.peak_bytes / capacity)} of the device's {format_bytes(capacity)}" if capacity else ""
+    unused, peak = format_bytes(memory.allocated_bytes - memory.peak_bytes), memory.heap.peak if memory.heap.peak >= 0 else None
     scalars = {
         "peak_bytes": Scalar(memory.peak_bytes, "bytes", "Peak", device),
         "padding_bytes": Scalar(padding, "bytes", "Padding at the peak", share),
         "temporary_bytes": Scalar(temporary, "bytes", "Temporaries at the peak"),
         "parameter_bytes": Scalar(memory.by_category[0], "bytes", "Parameters", "held throughout"),
         "output_bytes": Scalar(memory.by_category[1], "bytes", "Results", "in memory of their own"),
-        "allocated_bytes": Scalar(memory.allocated_bytes, "bytes", "Allocated", f"{format_bytes(memory.allocated_bytes - memory.peak_bytes)} unused at the peak"),
+        "allocated_bytes": Scalar(memory.allocated_bytes, "bytes", "Allocated", f"{unused} unused at the peak"),
         "constant_bytes": Scalar(memory.by_category[CATEGORIES.index("Constant")], "bytes", "Constants", "held throughout"),
         "permanent_bytes": Scalar(memory.permanent_bytes, "bytes", "Held throughout"),
         "peak_unpadded_bytes": Scalar(memory.peak_unpadded_bytes, "bytes", "Peak without padding"),
-        "peak_step": Scalar(memory.heap.peak if memory.heap.peak >= 0 else None, "id", "Step of the peak", "" if n_steps else "no temporaries"),
+        "peak_step": Scalar(peak, "id", "Step of the peak", "" if n_steps else "no temporaries"),
         "n_steps": Scalar(n_steps, "count", "Steps of the program's order"),
         "first_step": Scalar(steps.first, "id", "First step shown"),
         "last_step": Scalar(steps.last, "id", "Last step shown"),
@@ -151,7 +153,9 @@ def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: 
     capacity = capacity_bytes(machine, memory.color)
     if not peak:
         used, row = scoped_vmem(module) if memory.color == _VMEM else (0, -1)
-        scoped = (f"Single instructions use up to {format_bytes(used)} of it while they run: most `{module.name(row)}`.",) if row >= 0 else ()
+        scoped = (
+            (f"Single instructions use up to {format_bytes(used)} of it while they run: most `{module.name(row)}`.",) if row >= 0 else ()
+        )
         return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
     fraction = peak / capacity if capacity else 0.0
     of = f", {format_fraction(fraction)} of the {format_bytes(capacity)} of a device ({machine.device})" if capacity else ""
@@ -159,13 +163,19 @@ def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: 
     if memory.heap.peak >= 0 and (row := int(memory.heap.instruction[memory.heap.peak])) >= 0:
         where = f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of {len(memory.heap.instruction):,}."
     text = f"`{program.title}` needs {format_bytes(peak)} of {name} at its peak{of}."
-    level = "unknown" if not capacity else "bad" if fraction > _FULL else "warn" if fraction > _NEARLY else "good"
+    level: Literal["good", "warn", "bad", "unknown"] = (
+        "unknown" if not capacity else "bad" if fraction > _FULL else "warn" if fraction > _NEARLY else "good"
+    )
     padding = peak - memory.peak_unpadded_bytes
-    parts = [(memory.by_category[k], CATEGORIES[k].lower() + "s") for k in range(TEMPORARY)] + [(peak - memory.permanent_bytes, "temporaries")]
+    parts = [(memory.by_category[k], CATEGORIES[k].lower() + "s") for k in range(TEMPORARY)] + [
+        (peak - memory.permanent_bytes, "temporaries")
+    ]
     made_of = ", ".join(f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size)
     much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
     details = [f"It is made of {made_of}.{where}{much}"]
-    details += [f"{item.text} Saves up to {format_bytes(item.saves_bytes)}." for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]]
+    details += [
+        f"{item.text} Saves up to {format_bytes(item.saves_bytes)}." for item in found[: _MOST_DETAILS if fraction > _NEARLY else 1]
+    ]
     steps = [NextStep("See the program", "graph_viewer", {"program": program.title} | _at_peak(module, memory))]
     return Verdict(level, text, "", tuple(details), tuple(steps))
 
@@ -190,7 +200,9 @@ def _diagnostics(module: HloModule, memory: SpaceMemory) -> tuple[Diagnostic, ..
         found.append(Diagnostic("info", text))
     if not len(memory.heap.instruction) and _temporary_bytes(memory):
         text = f"{format_bytes(_temporary_bytes(memory))} of temporaries come without an order of allocations: they are not in the peak."
-        found.append(Diagnostic("info", text, "The compiler stores that order only for some programs; the map and the timeline stay empty."))
+        found.append(
+            Diagnostic("info", text, "The compiler stores that order only for some programs; the map and the timeline stay empty.")
+        )
     return tuple(found)
 
 

@@ -44,7 +44,9 @@ def programs_table(peaks: Sequence[ProgramPeak]) -> Table:
         (
             text_column("program", "Program", [item.program.title for item in peaks]),
             text_column("program_id", "Id", [str(item.program.program_id % 2**64) for item in peaks]),
-            Column("hlo_bytes", "HLO", np.array([item.program.size_bytes for item in peaks], np.int64), "bytes", description="Size of its HLO"),
+            Column(
+                "hlo_bytes", "HLO", np.array([item.program.size_bytes for item in peaks], np.int64), "bytes", description="Size of its HLO"
+            ),
             Column("peak_bytes", "Peak", np.array(known), "bytes", description="Main memory that it needs at its peak"),
         ),
     )

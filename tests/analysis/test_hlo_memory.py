@@ -182,7 +182,9 @@ def test_advice_names_padding_donation_and_types_with_what_they_save() -> None:
         {1: 1, 2: 200_000, 5: 1, 6: 3, 9: [{1: 2, 2: 0, 3: 200_000}]},
         {1: 2, 2: 200_000, 7: 1, 9: [{1: 3, 2: 0, 3: 200_000}]},
     ]
-    module = module_of(allocations, [[(A, 1), (F, 1)]], {1: 512_000, 2: 200_000, 3: 200_000}, {1: padded, 2: array(50_000), 3: array(50_000)})
+    module = module_of(
+        allocations, [[(A, 1), (F, 1)]], {1: 512_000, 2: 200_000, 3: 200_000}, {1: padded, 2: array(50_000), 3: array(50_000)}
+    )
     found = advice(module, space(module))
     assert [item.saves_bytes for item in found] == [448_000, 256_000, 200_000]
     assert "`add.2`, `f32[16,1000]`, takes 500 KiB for 62.5 KiB of data (8×): the layout pads 16 to 128" in found[0].text

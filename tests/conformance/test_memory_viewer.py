@@ -1,4 +1,4 @@
-"""The memory viewer beside the peer, run live on the corpus: peaks, the whole timeline, live buffers and spans of every program and space."""
+"""The memory viewer beside the peer, run live on the corpus: peaks, timelines, live buffers and spans of every program and space."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ A, F = 0, 1
 def long_program(n: int) -> bytes:
     """A chain: each of n values is allocated, and released after the next one's allocation. Sizes are 1000, 2000 … in turn."""
     size = [1000 * (i % 7 + 1) for i in range(n)]
-    instructions = [instruction(i + 1, "add", array(size[i] // 4), [i] if i else [], f7={2: f"jit(f)/layer_{i}", 3: "a.py", 4: i}) for i in range(n)]
+    instructions = [
+        instruction(i + 1, "add", array(size[i] // 4), [i] if i else [], f7={2: f"jit(f)/layer_{i}", 3: "a.py", 4: i}) for i in range(n)
+    ]
     buffers = [{1: i, 2: size[i], 3: {4: i + 1}, 4: 0} for i in range(n)]
     events: list[Any] = []
     for i in range(n):
@@ -77,7 +79,7 @@ def test_the_timeline_is_of_at_most_the_asked_width_and_keeps_the_peak(session: 
     assert max(few["held_bytes"]) == 13_000  # type: ignore[type-var]
     part = run(session, program="5", first_step=100, last_step=119)
     assert table(part, "timeline")["step"] == list(range(100, 120))
-    assert {row for row in table(part, "blocks")["instruction"]} == {f"add.{i}" for i in range(50, 62)}
+    assert set(table(part, "blocks")["instruction"]) == {f"add.{i}" for i in range(50, 62)}
 
 
 def test_what_is_not_there_is_said(session: Session) -> None:

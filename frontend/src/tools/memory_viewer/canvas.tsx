@@ -26,7 +26,7 @@ export interface CanvasProps {
   onPick?: (spot: Spot) => void;
   /** A drag from one spot to another. */
   onDrag?: (from: Spot, to: Spot) => void;
-  /** A wheel turned with Ctrl or after a click into the canvas: deltaY in pixels. */
+  /** A wheel turned with Ctrl: deltaY in pixels. */
   onWheel?: (spot: Spot, delta: number) => void;
 }
 
@@ -51,14 +51,14 @@ function useWidth(box: { current: HTMLElement | null }): number {
   return width;
 }
 
-export function Canvas(props: CanvasProps): VNode {
-  const { height, label, draw } = props;
-  const canvas = useRef<HTMLCanvasElement>(null);
+interface Drag {
+  from: Spot;
+  to: Spot;
+}
+
+/** Draws whenever something that the picture depends on has changed. */
+function usePicture(canvas: { current: HTMLCanvasElement | null }, { height, draw }: CanvasProps, drag: Drag | null): void {
   const width = useWidth(canvas);
-  const latest = useRef(props);
-  latest.current = props;
-  const [drag, setDrag] = useState<{ from: Spot; to: Spot } | null>(null);
-  const dark = isDark.value;
   useLayoutEffect(() => {
     const element = canvas.current;
     const context = element?.getContext('2d');
@@ -67,7 +67,6 @@ export function Canvas(props: CanvasProps): VNode {
     element.width = Math.round(width * scale);
     element.height = Math.round(height * scale);
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
     const known = new Map<string, string>();
     const color = (token: string): string => {
       const value = known.get(token) ?? tokenColor(token);
@@ -80,47 +79,44 @@ export function Canvas(props: CanvasProps): VNode {
       context.fillStyle = color('--accent');
       context.globalAlpha = 0.15;
       context.fillRect(Math.min(drag.from.x, drag.to.x), 0, Math.abs(drag.to.x - drag.from.x), height);
-      context.globalAlpha = 1;
     }
-  }, [draw, width, height, dark, drag]);
+  }, [draw, width, height, isDark.value, drag]);
+}
+
+export function Canvas(props: CanvasProps): VNode {
+  const { height, label, onDrag, onPick, onPoint } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const [drag, setDrag] = useState<Drag | null>(null);
+  usePicture(canvas, props, drag);
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
-    const onWheel = (event: WheelEvent): void => {
-      if (!latest.current.onWheel || !(event.ctrlKey || document.activeElement === element)) return;
+    const turn = (event: WheelEvent): void => {
+      if (!latest.current.onWheel || !event.ctrlKey) return;
       event.preventDefault();
       latest.current.onWheel(spotOf(event), event.deltaY * (event.deltaMode === 1 ? 16 : 1));
     };
-    element.addEventListener('wheel', onWheel, { passive: false });
-    return () => element.removeEventListener('wheel', onWheel);
+    element.addEventListener('wheel', turn, { passive: false });
+    return () => element.removeEventListener('wheel', turn);
   }, []);
-  const end = (event: PointerEvent): void => {
+  const press = (event: PointerEvent): void => {
+    if (event.button !== 0) return;
+    (event.currentTarget as Element).setPointerCapture(event.pointerId);
+    if (onDrag) setDrag({ from: spotOf(event), to: spotOf(event) });
+  };
+  const move = (event: PointerEvent): void => {
+    if (drag) setDrag({ from: drag.from, to: spotOf(event) });
+    onPoint?.(spotOf(event));
+  };
+  const release = (event: PointerEvent): void => {
     const spot = spotOf(event);
     const isDrag = drag && Math.abs(spot.x - drag.from.x) >= DRAG_FROM_PX;
     setDrag(null);
-    if (isDrag && props.onDrag) props.onDrag(drag.from, spot);
-    else props.onPick?.(spot);
+    if (isDrag && onDrag) onDrag(drag.from, spot);
+    else onPick?.(spot);
   };
-  return (
-    <canvas
-      ref={canvas}
-      class="mv-canvas"
-      style={{ height: `${height}px` }}
-      role="img"
-      aria-label={label}
-      tabIndex={-1}
-      onPointerDown={(event) => {
-        if (event.button !== 0) return;
-        event.currentTarget.setPointerCapture(event.pointerId);
-        if (props.onDrag) setDrag({ from: spotOf(event), to: spotOf(event) });
-      }}
-      onPointerMove={(event) => {
-        if (drag) setDrag({ from: drag.from, to: spotOf(event) });
-        props.onPoint?.(spotOf(event));
-      }}
-      onPointerUp={end}
-      onPointerCancel={() => setDrag(null)}
-      onPointerLeave={() => props.onPoint?.(null)}
-    />
-  );
+  const hands = { onPointerDown: press, onPointerMove: move, onPointerUp: release, onPointerCancel: () => setDrag(null), onPointerLeave: () => onPoint?.(null) };
+  return <canvas ref={canvas} class="mv-canvas" style={{ height: `${height}px` }} role="img" aria-label={label} {...hands} />;
 }

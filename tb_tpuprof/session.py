@@ -8,16 +8,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.errors import ExecutorFailed, HostsUnreadable, ProfilerError, TraceFormatError
+from tb_tpuprof.errors import HostsUnreadable, ProfilerError, TraceFormatError
 from tb_tpuprof.ingest import cache as column_cache
 from tb_tpuprof.ingest import executors
 from tb_tpuprof.ingest import results as result_cache
@@ -32,7 +30,7 @@ from tb_tpuprof.trace.trace import Trace
 T = TypeVar("T")
 Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
-MANY_HOSTS = 16  # of more hosts no traces are kept: only what analyses make of them
+MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
 # Nearly every page asks for these, and they cost little while the trace is at hand.
 _ALONG: tuple[Function, ...] = (trace_notices, hardware, planes)
 
@@ -128,10 +126,11 @@ class Session:
 
     def _compute(self, function: Function, hosts: list[str], keep: bool) -> Iterator[tuple[str, ProfilerError | None]]:
         """Make the results of hosts known, on the executor; yields each host as it is done, with its error if it cannot be read."""
-        far = executors.executor(self.executor) if len(hosts) > 1 and result_cache.travels(function) else None
-        if far:
-            yield from self._compute_far(far, function, hosts)
-            return
+        name = self.executor if len(hosts) > 1 and result_cache.travels(function) else ""
+        with executors.executor(name, len(hosts)) as far:
+            if far:
+                yield from self._compute_far(far, function, hosts)
+                return
         with ThreadPoolExecutor(min(len(hosts), executors.n_processors())) as pool:
             submitted = {pool.submit(self._get, function, host, keep): host for host in hosts}
             for done in as_completed(submitted):
@@ -140,21 +139,14 @@ class Session:
     def _compute_far(self, far: Executor, function: Function, hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
         asked = tuple(dict.fromkeys((function, *_ALONG)))
-        try:
-            submitted: dict[Future[list[bytes | None]], str] = {}
-            for host in hosts:
-                submitted[far.submit(executors.evaluate, self.file(host).path, asked)] = host
-            for done in as_completed(submitted):
-                host, error = submitted[done], _failure(done)
-                if error:
-                    error.host = host
-                else:
-                    self._take(host, dict(zip(asked, done.result(), strict=True)))
-                yield host, error
-        except (BrokenProcessPool, UnpicklingError, OSError) as error:
-            executors.forget(self.executor)
-            remedy = "Try again; with --executor threads analyses run in this process."
-            raise ExecutorFailed(f"The executor {self.executor} failed: {error}", remedy) from error
+        submitted = {far.submit(executors.evaluate, self.file(host).path, asked): host for host in hosts}
+        for done in as_completed(submitted):
+            host, error = submitted[done], _failure(done)
+            if error:
+                error.host = host
+            else:
+                self._take(host, dict(zip(asked, done.result(), strict=True)))
+            yield host, error
 
     def _take(self, host: str, packed: dict[Function, bytes | None]) -> None:
         """Keep results that came from another process."""
@@ -290,11 +282,11 @@ class SessionStore:
             self._drop_old()
             return known
 
-    def standing(self, run: RunInfo) -> Standing | None:
-        """What is being read of a run at the moment; opens nothing."""
+    def standing(self, run: str) -> Standing | None:
+        """What is being read at the moment of the run of that name; reads nothing itself."""
         with self._lock:
-            known = self._sessions.get(run.path)
-        return known.standing() if known else None
+            found = [session.standing() for session in self._sessions.values() if session.run == run]
+        return next((standing for standing in found if standing), None)
 
     def _drop_old(self) -> None:
         total = sum(session.size_bytes for session in self._sessions.values())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
+from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
 from tb_tpuprof.encode.chrome_trace import trace_parts
 from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.ingest.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.ingest.files import storage_errors
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
@@ -26,7 +30,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("-o", "--output", default="", metavar="FILE", help="write to a file; trace is always gzipped and needs one")
     parser.add_argument("--table", default="", metavar="T", help="which table, for csv; default: the tool's first")
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the column cache")
+    where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
+    parser.add_argument("--executor", default=os.environ.get(EXECUTOR_VARIABLE, "auto"), metavar="E", help=f"{where}; default: %(default)s")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
     parser.set_defaults(run_command=run_command)
 
 
@@ -34,7 +40,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     """The payload, encoded."""
     tool = get_tool(arguments.tool)
     params = dict(_pair(text) for text in arguments.param)
-    session = Session(arguments.run_dir, cache=not arguments.no_cache)
+    session = Session(arguments.run_dir, cache=not arguments.no_cache, executor=arguments.executor)
     if arguments.format == "trace":
         return _trace_file(session, tool, arguments, params)
     text = _text(session, tool, arguments, params)
@@ -46,7 +52,8 @@ def run_command(arguments: argparse.Namespace) -> str:
 
 
 def _text(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
-    payload = tool.run(session, arguments.host, params)
+    with reading(session, sys.stderr):
+        payload = tool.run(session, arguments.host, params)
     if arguments.format == "json":
         return encode_json(payload).decode() + "\n"
     if arguments.format == "csv":

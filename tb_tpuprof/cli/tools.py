@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
+from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 
@@ -18,9 +20,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run_command(arguments: argparse.Namespace) -> str:
     """The list as text."""
     session = Session(arguments.run_dir)
+    with reading(session, sys.stderr):
+        found = [tool.availability(session) if session.hosts else None for tool in TOOLS]
     lines = []
-    for tool in TOOLS:
-        availability = tool.availability(session) if session.hosts else None
+    for tool, availability in zip(TOOLS, found, strict=True):
         reason = availability.reason if availability is not None else session.info.message
         lines.append(f"{tool.name:<24}{tool.summary}")
         if reason:

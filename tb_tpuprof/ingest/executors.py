@@ -1,8 +1,12 @@
 """The name of an executor → where analyses of many hosts run: threads of this process, processes, or a Dask cluster.
 
-threads               as many as there are processors (the default)
-processes             as many as there are processors
-dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the same path
+    threads               as many as there are processors
+    processes             as many as there are processors, started for each question and ended with it
+    auto                  threads for a few hosts, processes for many
+    dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the same path
+
+Decoding lets go of the interpreter's lock, and traces stay for the next question: threads serve a few large hosts best. What is
+left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB take two threads as long as one.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from pickle import UnpicklingError
 from typing import Any
 
 from tb_tpuprof.errors import BadParameter, ExecutorFailed
@@ -22,9 +28,12 @@ from tb_tpuprof.trace.trace import Trace
 
 EXECUTOR_VARIABLE = "TPUPROF_EXECUTOR"
 DASK = "dask://"
-NAMES = ("threads", "processes")
+NAMES = ("threads", "processes", "auto")
+MANY_HOSTS = 16
+_HOSTS_PER_PROCESS = 4
+_MOST_PROCESSES = 32
 _CONNECT_SECONDS = 10
-_open: dict[str, Executor] = {}
+_clients: dict[str, Any] = {}
 _lock = threading.Lock()
 
 
@@ -40,25 +49,30 @@ def check_name(name: str) -> str:
     """The name if it is one; an empty one is threads. Raises BadParameter."""
     name = name.strip() or NAMES[0]
     if name not in NAMES and not (name.startswith(DASK) and len(name) > len(DASK)):
-        raise BadParameter("executor", name, "threads, processes or dask://host:port")
+        raise BadParameter("executor", name, "threads, processes, auto or dask://host:port")
     return name
 
 
-def executor(name: str) -> Executor | None:
-    """The executor of that name, made when first asked for and kept; None for threads. Raises BadParameter or ExecutorFailed."""
+@contextmanager
+def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
+    """The executor of that name for so many hosts, for as long as the context; None for threads. Raises BadParameter, ExecutorFailed."""
     name = check_name(name)
-    if name == NAMES[0]:
-        return None
-    with _lock:
-        if name not in _open:
-            _open[name] = _dask(name) if name.startswith(DASK) else _processes()
-        return _open[name]
-
-
-def forget(name: str) -> None:
-    """Make it anew when it is asked for again: its processes have died."""
-    with _lock:
-        _open.pop(name, None)
+    n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts // _HOSTS_PER_PROCESS)
+    is_worth_it = name == "processes" or (name == "auto" and n_hosts > MANY_HOSTS and n_processes > 1)
+    try:
+        if name.startswith(DASK):
+            yield _dask(name.removeprefix(DASK)).get_executor(pure=False)
+        elif is_worth_it:  # fresh processes: a fork of one that has threads may hang
+            with ProcessPoolExecutor(max(1, n_processes), multiprocessing.get_context("spawn")) as pool:
+                yield pool
+        else:
+            yield None
+    except (BrokenExecutor, UnpicklingError, OSError) as error:
+        with _lock:
+            _clients.pop(name.removeprefix(DASK), None)
+        raise ExecutorFailed(
+            f"The executor {name} failed: {error}", "Try again; with the executor threads analyses run in this process."
+        ) from error
 
 
 def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]]) -> list[bytes | None]:
@@ -71,21 +85,17 @@ def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]]) -> list[byt
     return [pack(function(trace)) for function in functions]
 
 
-def _processes() -> Executor:
-    """Fresh processes: a fork of one that has threads may hang. They are started when first needed."""
-    return ProcessPoolExecutor(n_processors(), multiprocessing.get_context("spawn"))
-
-
-def _dask(name: str) -> Executor:
-    address = name.removeprefix(DASK)
+def _dask(address: str) -> Any:
+    """The client of a cluster, connected when it is first asked for. Raises ExecutorFailed."""
     try:
         from distributed import Client
     except ImportError:
         raise ExecutorFailed("Running on a Dask cluster needs Dask.", "Run: pip install 'tb-tpuprof[dask]'.") from None
-    try:
-        client = Client(f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        remedy = "Is the scheduler running there, and reachable from here? Its address is the one that it prints when it starts."
-        raise ExecutorFailed(f"The Dask scheduler at {address} does not answer: {error}", remedy) from None
-    pool: Executor = client.get_executor(pure=False)
-    return pool
+    with _lock:
+        if address not in _clients or _clients[address].status != "running":
+            try:
+                _clients[address] = Client(f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                remedy = "Is the scheduler running there, and reachable from here? It prints its address when it starts."
+                raise ExecutorFailed(f"The Dask scheduler at {address} does not answer: {error}", remedy) from None
+        return _clients[address]

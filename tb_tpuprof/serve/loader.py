@@ -25,6 +25,11 @@ _FLAGS = (
         "Which targets may be profiled from the page: patterns of host:port separated by commas, such as localhost:*,*.internal:8466 "
         "(all, if neither this nor TPUPROF_CAPTURE_TARGETS is given).",
     ),
+    (
+        "tpuprof_executor",
+        "threads|processes|auto|dask://HOST:PORT",
+        "Where runs of many hosts are analysed (if neither this nor TPUPROF_EXECUTOR says so: auto, processes for more than 16 hosts).",
+    ),
     ("master_tpu_unsecure_channel", "ADDR", "The address that the page's capture dialog begins with: host:port, or several."),
 )
 
@@ -33,8 +38,8 @@ class ProfileLoader(base_plugin.TBLoader):  # type: ignore[misc]
     """Loads the plugin as `profile`, or as `tpuprof` where another installed distribution has that name already."""
 
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
-        """TensorBoard's flags for capturing."""
-        group = parser.add_argument_group("profile capture (tb_tpuprof)")
+        """TensorBoard's flags for capturing and for reading many hosts."""
+        group = parser.add_argument_group("profiler (tb_tpuprof)")
         for name, metavar, text in _FLAGS:
             # Another profile plugin may have defined the flag: whoever comes first does, and everybody reads it.
             with contextlib.suppress(argparse.ArgumentError):

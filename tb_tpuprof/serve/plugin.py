@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
+from tb_tpuprof.ingest.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.ingest.runs import has_runs
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
@@ -30,11 +32,12 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         flags = getattr(context, "flags", None)
         self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._rules = CaptureRules.of(flags)
+        self._executor = str(getattr(flags, "tpuprof_executor", "") or os.environ.get(EXECUTOR_VARIABLE, "") or "auto")
         self._watch = RunWatch(self.logdirs)
 
     def get_plugin_apps(self) -> Mapping[str, Any]:
         """WSGI applications by route."""
-        return Routes(self.logdirs, self.plugin_name, self._rules).apps()
+        return Routes(self.logdirs, self.plugin_name, self._rules, self._executor).apps()
 
     def is_active(self) -> bool:
         """Whether the logdir has profile runs, as far as is known; the search itself goes on in the background."""

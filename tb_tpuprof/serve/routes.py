@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from werkzeug.wrappers import Request
@@ -30,15 +31,15 @@ _YEAR_SECONDS = 31_536_000
 class Routes:
     """Routes over the runs of some logdirs."""
 
-    def __init__(self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None) -> None:
+    def __init__(self, logdirs: Logdirs, plugin_name: str, rules: CaptureRules | None = None, executor: str = "") -> None:
         self.logdirs = logdirs
         self.capture = CaptureRoutes(logdirs, rules or CaptureRules())
         self.plugin_name = plugin_name
-        self.sessions = SessionStore()
+        self.sessions = SessionStore(executor=executor)
 
     def apps(self) -> dict[str, Callable[..., object]]:
         """WSGI applications by route."""
-        apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools)}
+        apps = {"/runs": wsgi(self.runs), "/tools": wsgi(self.tools), "/progress": wsgi(self.progress)}
         apps |= {f"/data/{tool.name}": wsgi(self._data_of(tool)) for tool in TOOLS}
         apps["/data/*"] = wsgi(self.unknown_tool)
         apps |= {f"/{name}": wsgi(static(name)) for name in ("index.js", "index.html", "style.css")}
@@ -56,6 +57,11 @@ class Routes:
         tools = [_tool_object(tool, session) for tool in TOOLS]
         info = session.info
         return _json({"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools})
+
+    def progress(self, request: Request) -> Body:
+        """How far the reading of a run is that other requests wait for."""
+        standing = self.sessions.standing(request.args.get("run", ""))
+        return _json({"reading": asdict(standing) if standing else None})
 
     def unknown_tool(self, request: Request) -> Body:
         """Every other path below /data."""

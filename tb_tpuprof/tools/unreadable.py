@@ -97,7 +97,7 @@ def _remedy(session: Session, host: str, error: ProfilerError) -> str:
     """What to do; a file that changed just now may be whole in a moment."""
     age_seconds = time.time() - session.file(host).mtime_ns / 1e9
     if 0 <= age_seconds < _RECENT_SECONDS:
-        return f"The file was changed {age_seconds:.0f} s ago: if it is still being written, reload when it is whole. {error.remedy}"
+        return f"The file was changed only just now: if it is still being written, reload when it is whole. {error.remedy}"
     return error.remedy
 
 

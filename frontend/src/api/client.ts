@@ -1,6 +1,6 @@
 /** Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers remembered by URL. */
 import { COLUMNS_TYPE, decodeColumns } from './columns';
-import type { ErrorAnswer, Payload, RunsAnswer, ToolsAnswer } from './types';
+import type { ErrorAnswer, Payload, ProgressAnswer, RunsAnswer, ToolsAnswer } from './types';
 
 export type ToolParams = Readonly<Record<string, string>>;
 
@@ -131,6 +131,11 @@ export async function post<T>(path: string, token: string, body: object): Promis
 /** Runs come and go. */
 export function fetchRuns(): Promise<RunsAnswer> {
   return fetchFresh<RunsAnswer>('runs');
+}
+
+/** How far the reading of a run is. */
+export function fetchProgress(run: string): Promise<ProgressAnswer> {
+  return fetchFresh<ProgressAnswer>('progress', { run });
 }
 
 export function toolsUrl(run: string): string {

@@ -131,6 +131,21 @@ export interface Payload {
   diagnostics: Diagnostic[];
 }
 
+/** How far the reading of a run is; `host`: one of those being read, empty when all are. */
+export interface Reading {
+  host: string;
+  n_hosts: number;
+  n_done: number;
+  size_bytes: number;
+  done_bytes: number;
+  seconds: number;
+}
+
+export interface ProgressAnswer {
+  /** null: nothing is being read. */
+  reading: Reading | null;
+}
+
 export interface ErrorAnswer {
   /** `parameter`: the field that is wrong, where it is one. */
   error: { kind: string; message: string; remedy: string; parameter?: string };

@@ -5,6 +5,7 @@ import { dateText } from '../base/units';
 import { loadRuns, useTools } from '../state/catalog';
 import { asApiError } from '../state/payload';
 import { choose, hosts, openTool, run, setToolParams, tool, toolParams } from '../state/selection';
+import { Reading } from '../tools/reading';
 import type { ToolView } from '../app';
 import { Failed, Loading, Message } from '../widgets/states';
 import { RichText } from '../widgets/rich_text';
@@ -115,7 +116,8 @@ function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views
   if (!info || !view) return <ToolGone tools={tools.tools.filter((candidate) => views[candidate.name])} />;
   const known = new Set(tools.hosts.map(({ host }) => host));
   const missing = hosts.value.filter((host) => !known.has(host));
-  if (missing.length) return <HostsGone missing={missing} tools={tools} />;
+  // Of several the server shows the others, and names those that are gone.
+  if (missing.length && missing.length === hosts.value.length && !missing.includes('ALL_HOSTS')) return <HostsGone missing={missing} tools={tools} />;
   return <ToolBody info={info} view={view} />;
 }
 
@@ -126,7 +128,7 @@ export function Page({ answer, views, onHelp }: PageProps): VNode {
   const body = (): VNode => {
     if (run.value && (error?.status === 404 || (!isKnown && error))) return <RunGone answer={answer} />;
     if (error) return <Failed what={`Run ${run.value}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} />;
-    if (!run.value || !tools) return <Loading what="Opening the run" />;
+    if (!run.value || !tools) return <Reading run={run.value} what="Opening the run" />;
     return <RunBody tools={tools} views={views} />;
   };
   return (

@@ -5,8 +5,9 @@ import { categoryToken, isCategory } from '../base/color';
 import { canOpen } from '../state/catalog';
 import { usePayload } from '../state/payload';
 import { openTool } from '../state/selection';
-import { DiagnosticsBanner, Failed, Loading } from '../widgets/states';
+import { DiagnosticsBanner, Failed } from '../widgets/states';
 import { Verdict } from '../widgets/summary';
+import { Reading } from './reading';
 import { serverParams, type ToolProps } from './tool';
 
 export function VerdictOf({ verdict }: { verdict: VerdictData | null }): VNode | null {
@@ -32,7 +33,7 @@ export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnost
       <Failed what={`${info.title} of ${run}`} kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} {...(Object.keys(asked).length ? { onReset: reset } : {})} />
     );
   }
-  if (!data) return <Loading what={`Reading the trace for ${info.title}`} />;
+  if (!data) return <Reading run={run} what={`Reading the trace for ${info.title}`} />;
   const urgent = data.diagnostics.filter((item) => !listsDiagnostics || item.severity === 'error');
   return (
     <div class="tool-page" aria-busy={isLoading}>

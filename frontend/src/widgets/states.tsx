@@ -23,16 +23,27 @@ function useElapsed(): number {
   return elapsedMs;
 }
 
-/** Nothing for 200 ms, then bones, then in words what is being done and since when. */
-export function Loading({ what, bones = [56, 92, 200, 280] }: { what: string; bones?: number[] }): VNode {
+export interface LoadingProps {
+  what: string;
+  bones?: number[];
+  /** How far it is, in words, and as a fraction 0–1 where that is known. */
+  progress?: { text: string; fraction: number | null } | null;
+}
+
+/** Nothing for 200 ms, then bones, then in words what is being done, how far it is and since when. */
+export function Loading({ what, bones = [56, 92, 200, 280], progress = null }: LoadingProps): VNode {
   const elapsedMs = useElapsed();
   const seconds = Math.floor(elapsedMs / 1000);
   return (
     <div class="loading" role="status" aria-busy="true">
       {elapsedMs >= TEXT_AFTER_MS && (
-        <p>
-          {what}…{seconds >= 1 ? ` ${seconds} s` : ''}
-        </p>
+        <div class="loading-text">
+          <p>
+            {what}…{seconds >= 1 ? ` ${seconds} s` : ''}
+          </p>
+          {progress && <p>{progress.text}</p>}
+          {progress && progress.fraction !== null && <progress aria-label={what} max={1} value={progress.fraction} />}
+        </div>
       )}
       {elapsedMs >= SKELETON_AFTER_MS && bones.map((height, i) => <div key={i} class="bone" style={{ height: `${height}px` }} />)}
     </div>

@@ -10,7 +10,8 @@ import { rulerOf, timeLabel } from '../../canvas/ticks';
 import { useTools } from '../../state/catalog';
 import { useToolKeys } from '../../state/keys';
 import { asApiError, shown } from '../../state/payload';
-import { DiagnosticsBanner, Failed, Loading, Message } from '../../widgets/states';
+import { DiagnosticsBanner, Failed, Message } from '../../widgets/states';
+import { Reading } from '../reading';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
 import { attachGestures } from './gestures';
@@ -101,9 +102,9 @@ function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | n
 }
 
 /** What is in the timeline's place while there is nothing to draw. */
-function Instead({ timeline, info, onRetry }: { timeline: Timeline | null; info: ToolProps['info']; onRetry(): void }): VNode | null {
+function Instead({ timeline, run, info, onRetry }: { timeline: Timeline | null; run: string; info: ToolProps['info']; onRetry(): void }): VNode | null {
   const status = timeline?.status.value ?? { kind: 'loading' as const };
-  if (status.kind === 'loading') return <div class="tv-instead"><Loading what="Reading the trace" bones={[20, 120, 200]} /></div>;
+  if (status.kind === 'loading') return <div class="tv-instead"><Reading run={run} what="Reading the trace" bones={[20, 120, 200]} /></div>;
   if (status.kind === 'failed') {
     const error = asApiError(status.error);
     return <div class="tv-instead"><Failed what="Trace viewer" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={onRetry} /></div>;
@@ -150,11 +151,12 @@ interface FrameProps {
   timeline: Timeline | null;
   scroller: { current: HTMLDivElement | null };
   host: { current: HTMLDivElement | null };
+  run: string;
   info: ToolProps['info'];
   scrollStep: Signal<number>;
 }
 
-function TimelineFrame({ timeline, scroller, host, info, scrollStep }: FrameProps): VNode {
+function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: FrameProps): VNode {
   const layout = timeline?.layout.value;
   const stageHeight = scroller.current?.clientHeight ?? 800;
   const baseLabel = timeline?.facts.value ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel : '';
@@ -175,7 +177,7 @@ function TimelineFrame({ timeline, scroller, host, info, scrollStep }: FrameProp
       </div>
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
-      <Instead timeline={timeline} info={info} onRetry={() => { void timeline?.start(null); }} />
+      <Instead timeline={timeline} run={run} info={info} onRetry={() => { void timeline?.start(null); }} />
     </div>
   );
 }
@@ -193,7 +195,7 @@ export function TraceViewer(props: ToolProps): VNode {
       {timeline ? <ToolBar timeline={timeline} run={source.run} hosts={source.hosts} note={source.note} isListed={isListed} /> : <div class="tv-bar" />}
       <DiagnosticsBanner items={facts?.diagnostics ?? []} />
       {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} scope={source.scope} />}
-      <TimelineFrame timeline={timeline} scroller={scroller} host={host} info={props.info} scrollStep={scrollStep} />
+      <TimelineFrame timeline={timeline} scroller={scroller} host={host} run={source.run} info={props.info} scrollStep={scrollStep} />
       {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}
       <Announcer timeline={timeline} />
     </div>

@@ -1,0 +1,8 @@
+/** The state of a page whose run is being read: what it waits for, and how far that is. */
+import type { VNode } from 'preact';
+import { useReading } from '../state/progress';
+import { Loading } from '../widgets/states';
+
+export function Reading({ run, ...loading }: { run: string; what: string; bones?: number[] }): VNode {
+  return <Loading {...loading} progress={useReading(run)} />;
+}

@@ -1,0 +1,161 @@
+"""Results of analyses on disk: what travels, what is refused, and when a kept result counts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.hardware import hardware
+from tb_tpuprof.analysis.summary import summary
+from tb_tpuprof.encode import encode_json
+from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
+from tb_tpuprof.ingest import results
+from tb_tpuprof.ingest.executors import check_name, executor
+from tb_tpuprof.ingest.files import file_state
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
+from tests.synthetic import TpuJob, tpu_hosts, write_run
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Twenty hosts, of which one is slower, and a cache of its own."""
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    return write_run(tmp_path / "run", tpu_hosts(TpuJob(), tuple(1.3 if i == 7 else 1.0 for i in range(20))))
+
+
+def overview(run: Path, **options: object) -> bytes:
+    return encode_json(get_tool("overview_page").run(Session(str(run), **options), None, {}))  # type: ignore[arg-type]
+
+
+def test_a_result_comes_back_as_it_was(run: Path) -> None:
+    session = Session(str(run), cache=False)
+    for function in (summary, hardware):
+        result = session.get(function, session.hosts[0])  # type: ignore[arg-type]
+        packed = results.pack(result)
+        assert packed
+        with np.printoptions(threshold=10**6):
+            assert repr(results.unpack(packed)) == repr(result)
+
+
+def test_traces_and_strangers_do_not_travel(run: Path) -> None:
+    trace = Session(str(run), cache=False).trace(next(iter(Session(str(run)).hosts)))
+    assert results.pack((1, trace)) is None
+    assert results.pack({"path": Path("x")}) is None
+    assert results.pack(lambda: 1) is None
+    assert results.pack(np.zeros(results.MAX_RESULT_BYTES + 1, np.uint8)) is None
+    assert not results.travels(lambda trace: trace)
+    assert results.travels(summary)
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, ("echo broken into",)
+
+
+@pytest.mark.parametrize("what", [Evil(), eval, os.path.join, Path("x"), Session])
+def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
+    with pytest.raises((pickle.UnpicklingError, AttributeError)):
+        results.unpack(pickle.dumps(what))
+
+
+def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = overview(run)
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    assert overview(run) == first
+    with pytest.raises(TypeError):
+        overview(run, cache=False)
+
+
+def test_a_kept_result_counts_until_file_code_or_settings_change(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    overview(run)
+    path = str(sorted(run.iterdir())[0])
+    assert results.load(file_state(path), summary)
+    monkeypatch.setattr(results, "code_fingerprint", lambda: "another version")
+    assert not results.load(file_state(path), summary)
+    monkeypatch.undo()
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    assert results.load(file_state(path), summary)
+    (tmp_path / "peaks.json").write_text('{"TPU v5 lite": {"flops_per_s": 1}}')
+    monkeypatch.setenv("TPUPROF_PEAKS", str(tmp_path / "peaks.json"))
+    assert not results.load(file_state(path), summary)
+    monkeypatch.delenv("TPUPROF_PEAKS")
+    os.utime(path, ns=(5, 5))
+    assert not results.load(file_state(path), summary)
+
+
+@pytest.mark.parametrize("damage", [b"", b"TPURSLT\x01", b"TPURSLT\x01" + pickle.dumps(Evil()), b"\xff" * 99])
+def test_a_damaged_file_is_computed_again(run: Path, tmp_path: Path, damage: bytes) -> None:
+    first = overview(run)
+    for file in (tmp_path / "cache" / "results").iterdir():
+        file.write_bytes(damage)
+    assert overview(run) == first
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert overview(run)
+
+
+def test_no_cache_writes_nothing(run: Path, tmp_path: Path) -> None:
+    overview(run, cache=False)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_processes_answer_the_same(run: Path) -> None:
+    (run / "bad.xplane.pb").write_bytes(b"\xff" * 99)
+    assert overview(run, cache=False, executor="processes") == overview(run, cache=False)
+
+
+def test_of_many_hosts_no_trace_is_kept(run: Path) -> None:
+    session = Session(str(run), cache=False)
+    session.map(summary, session.hosts)
+    assert session.size_bytes == 0
+    session.map(summary, session.hosts[:3])
+    assert session.size_bytes == 0, "their results are there"
+    assert session.trace(session.hosts[0])
+    assert session.size_bytes > 0
+
+
+@pytest.mark.parametrize("name", ["dask", "dask://", "threads:4", "rm -rf"])
+def test_unknown_executors_are_refused(name: str, run: Path) -> None:
+    with pytest.raises(BadParameter, match="executor"):
+        check_name(name)
+    with pytest.raises(BadParameter, match="executor"):
+        Session(str(run), executor=name)
+
+
+def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 4)
+    for n_hosts, is_far in ((2, False), (16, False), (17, True)):
+        with executor("auto", n_hosts) as far:
+            assert (far is not None) is is_far
+    monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 1)
+    with executor("auto", 99) as far:
+        assert far is None
+
+
+def test_processes_that_die_are_an_error_with_a_remedy() -> None:
+    def die() -> None:
+        with executor("processes", 4) as far:
+            assert far
+            far.submit(os._exit, 3).result()
+
+    with pytest.raises(ExecutorFailed, match="processes failed"):
+        die()
+
+
+@pytest.mark.parametrize(
+    "error", [TraceFormatError("f", 7, "is bad"), CaptureFailed("t", "refused", "no"), HostsUnreadable({"h": ExecutorFailed("x", "y")})]
+)
+def test_errors_travel(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert repr(sorted(again.__dict__)) == repr(sorted(error.__dict__))

@@ -1,0 +1,126 @@
+"""How far a run's reading is, asked while another request waits for it; and the same on a terminal."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client
+
+from tb_tpuprof.cli.reading import line, reading
+from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.progress import Progress, Standing
+from tb_tpuprof.serve.logdirs import Logdirs
+from tb_tpuprof.serve.routes import Routes
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
+from tests.synthetic import TpuJob, tpu_hosts, write_run
+from tests.test_contract import interfaces
+
+N_HOSTS = 3
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    write_run(tmp_path / "plugins" / "profile" / "r", tpu_hosts(TpuJob(), (1.0,) * N_HOSTS))
+    return tmp_path
+
+
+class Held:
+    """Opens traces one by one, each when it is let go."""
+
+    def __init__(self) -> None:
+        self.free = threading.Semaphore(0)
+
+    def __call__(self, path: str) -> Any:
+        assert self.free.acquire(timeout=20)
+        return open_trace(path)
+
+
+def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(logdir / "cache"))
+    apps = Routes(Logdirs.of(str(logdir), ""), "profile").apps()
+    asking = Client(apps["/progress"])
+
+    def ask() -> Any:
+        answer: Any = asking.get("/progress", query_string={"run": "r"}).json
+        return answer["reading"]
+
+    def wait_for(n_done: int) -> Any:
+        until = time.monotonic() + 20
+        while not ((found := ask()) and found["n_done"] == n_done):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return found
+
+    assert ask() is None
+    answers: list[int] = []
+    data = Client(apps["/data/overview_page"])
+    thread = threading.Thread(target=lambda: answers.append(data.get("/data/overview_page", query_string={"run": "r"}).status_code))
+    thread.start()
+    first = wait_for(0)
+    assert set(first) == interfaces()["Reading"]
+    assert (first["n_hosts"], first["done_bytes"]) == (N_HOSTS, 0)
+    assert first["size_bytes"] == sum(file.stat().st_size for file in (logdir / "plugins" / "profile" / "r").iterdir())
+    held.free.release()
+    assert 0 < wait_for(1)["done_bytes"] < first["size_bytes"]
+    held.free.release(N_HOSTS)
+    thread.join(20)
+    assert answers == [200]
+    assert ask() is None
+    assert asking.get("/progress", query_string={"run": "../../etc"}).json == {"reading": None}
+
+
+def test_what_fails_is_over_too() -> None:
+    progress = Progress()
+    with pytest.raises(ValueError, match="x"), progress.reading({"a": 1}):
+        raise ValueError("x")
+    assert progress.standing() is None
+
+
+def test_the_larger_of_two_is_told() -> None:
+    progress = Progress()
+    with progress.reading({"a": 1, "b": 2}) as work, progress.reading({"b": 2}):
+        progress.done(work, "a")
+        found = progress.standing()
+    assert found
+    assert (found.host, found.n_hosts, found.n_done, found.size_bytes, found.done_bytes) == ("b", 2, 1, 3, 1)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_is_told_and_left_clean(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.cli.reading.FIRST_AFTER_S", 0.02)
+    monkeypatch.setattr("tb_tpuprof.cli.reading.REDRAW_S", 0.02)
+    monkeypatch.setenv("TERM", "xterm")
+    held = Held()
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", held)
+    session = Session(str(logdir / "plugins" / "profile" / "r"), cache=False)
+    stream = Terminal()
+    with reading(session, stream):
+        threading.Timer(0.3, held.free.release, (N_HOSTS,)).start()
+        get_tool("overview_page").run(session, None, {})
+    assert "Reading 0 of 3 hosts, 0 B of" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[2K")
+
+
+def test_what_is_no_terminal_is_told_nothing(logdir: Path) -> None:
+    stream = io.StringIO()
+    with reading(Session(str(logdir / "plugins" / "profile" / "r"), cache=False), stream):
+        time.sleep(0.01)
+    assert not stream.getvalue()
+
+
+def test_lines() -> None:
+    assert line(Standing("h7", 256, 37, 2**30, 2**20, 3.2)) == "Reading 37 of 256 hosts, 1 MiB of 1 GiB, 3 s: h7"
+    assert line(Standing("", 2, 2, 2**30, 2**30, 3.2)).endswith("putting them together")
+    assert line(Standing("h7", 1, 0, 2**30, 0, 3.2)) == "Reading h7, 1 GiB, 3 s"

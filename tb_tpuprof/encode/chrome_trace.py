@@ -25,6 +25,7 @@ from tb_tpuprof.tools.arguments import validate_hosts, validate_params
 from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
 from tb_tpuprof.tools.trace_viewer import TOOL, window_of
 from tb_tpuprof.tools.trace_window import Chosen, Window
+from tb_tpuprof.tools.unreadable import of_readable
 
 MAX_EVENTS = 2_000_000
 _CHUNK_ROWS = 1 << 15
@@ -38,7 +39,7 @@ def encode_trace(session: Session, hosts: Sequence[str], params: Mapping[str, ob
 
 def trace_parts(session: Session, hosts: Sequence[str], params: Mapping[str, object]) -> Iterator[bytes]:
     """The file in parts, of which only one is in memory at a time. What is wrong with the request is raised at once."""
-    opened = open_view(session, validate_hosts(TOOL, session, hosts))
+    opened, _ = of_readable(session, validate_hosts(TOOL, session, hosts), lambda readable: open_view(session, readable))
     values = validate_params(TOOL.params, params)
     window = window_of(opened, values)
     chosen = opened.chosen_tracks(str(values.get("tracks", "")))

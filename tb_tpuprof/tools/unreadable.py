@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
@@ -16,6 +16,7 @@ from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Too
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
+T = TypeVar("T")
 _NAMED = 8  # more hosts than these are counted
 _RECENT_SECONDS = 120
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
@@ -23,12 +24,23 @@ _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 
 def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) -> Payload:
     """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever else the view raises."""
+    payload, failures = of_readable(session, asked, lambda hosts: tool.view(session, hosts, params))
+    named = [*_unreadable(session, failures), *_gone(asked)]
+    if asked.is_default and tool.hosts == "many":
+        named += _missing(session.hosts)
+    told = {one.message for one in payload.diagnostics}
+    notices = [notice for host in payload.hosts for notice in session.get(trace_notices, host)]
+    damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
+    return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
+
+
+def of_readable(session: Session, asked: Asked, make: Callable[[tuple[str, ...]], T]) -> tuple[T, dict[str, ProfilerError]]:
+    """What `make` makes of the hosts that can be read, and why the others cannot. Raises as `view_readable` does."""
     failures: dict[str, ProfilerError] = {}
     left = asked.hosts
     while True:
         try:
-            payload = tool.view(session, left, params)
-            break
+            return make(left), failures
         except ToolUnavailable as error:
             raise _explained(error, failures) from None
         except ProfilerError as error:
@@ -41,13 +53,6 @@ def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) ->
             left = tuple(host for host in session.hosts if host not in failures)[:1]
         if not left:
             raise HostsUnreadable(failures)
-    named = [*_unreadable(session, failures), *_gone(asked)]
-    if asked.is_default and tool.hosts == "many":
-        named += _missing(session.hosts)
-    told = {one.message for one in payload.diagnostics}
-    notices = [notice for host in payload.hosts for notice in session.get(trace_notices, host)]
-    damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
-    return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
 
 
 def available_readable(tool: Tool, session: Session) -> Availability:

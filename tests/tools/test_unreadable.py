@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, TraceFormatError
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
@@ -185,3 +186,10 @@ def test_the_menu_offers_what_readable_hosts_have(tmp_path: Path) -> None:
     assert answer
     assert {tool["name"]: tool["available"] for tool in answer["tools"]}["kernel_stats"]
     shutil.rmtree(folder)
+
+
+def test_a_trace_file_is_made_of_the_hosts_that_can_be_read(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", {"a": b"\xff" * 9, "b": kernels_xspace()})
+    assert encode_trace(Session(str(run), cache=False), [], {})
+    with pytest.raises(HostsUnreadable):
+        encode_trace(Session(str(run), cache=False), ["a"], {})

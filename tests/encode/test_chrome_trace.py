@@ -235,6 +235,16 @@ def test_several_hosts_stand_side_by_side_on_one_clock(tmp_path: Path) -> None:
     assert whole["baseTimeNanoseconds"] == 1_000_000_000
 
 
+def test_hosts_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "profile" / "r"
+    folder.mkdir(parents=True)
+    for host, content in (("w0", b"not a profile"), ("w1", [x("a", 0, 1)]), ("w2", [x("b", 0, 1)])):
+        written(folder, content, f"{host}.trace.json")
+    whole = exported(Session(str(folder), cache=False))
+    assert whole["otherData"]["hosts"] == ["w1", "w2"]
+    assert names_of(whole) == ["a", "b"]
+
+
 def test_arguments_that_are_no_json_or_too_large_are_left_out_and_counted(tmp_path: Path) -> None:
     good = '{"ph":"X","name":"good","ts":0,"dur":1,"pid":1,"tid":1,"cat":"c","args":{"a":[1,{"b":null}],"t":"\\u00e9\\n"}}'
     bad = '{"ph":"X","name":"bad","ts":1,"dur":1,"pid":1,"tid":1,"args":{"path":"C:\\data"}}'

@@ -17,8 +17,12 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError, TraceFormatError
 
-# A gzipped trace may unpack to this much: a few KiB can otherwise fill the memory.
+# A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the memory.
+# Real traces pack 5 to 40 times.
 MAX_UNPACKED_BYTES = 32 * 2**30
+MAX_UNPACKED_JSON_BYTES = 8 * 2**30
+MAX_RATIO = 250
+_RATIO_COUNTS_FROM = 64 * 2**20
 _CHUNK = 16 * 2**20
 _PARALLEL_READ_BYTES = 16 * 2**20
 
@@ -156,15 +160,22 @@ def storage_errors(path: str) -> Iterator[None]:
 
 
 def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    parts: list[bytes] = []
-    total = 0
+    found = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:  # type: ignore[arg-type]
             while part := stream.read(_CHUNK):
-                total += len(part)
-                if total > MAX_UNPACKED_BYTES:
-                    raise TraceFormatError(path, -1, f"unpacks to more than {MAX_UNPACKED_BYTES} bytes")
-                parts.append(part)
+                found += part
+                _check_size(path, found, len(data))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TraceFormatError(path, -1, f"is not whole gzip data ({error})") from None
-    return np.frombuffer(b"".join(parts), np.uint8)
+    return np.frombuffer(found, np.uint8)
+
+
+def _check_size(path: str, found: bytearray, packed_bytes: int) -> None:
+    """Raises TraceFormatError for what was packed to fill the memory."""
+    limit = MAX_UNPACKED_JSON_BYTES if found[:1] in (b"{", b"[") else MAX_UNPACKED_BYTES
+    remedy = "If it is a trace all the same, unpack it (gunzip) and open the plain file."
+    if len(found) > limit:
+        raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.0f} GiB", remedy)
+    if len(found) > max(_RATIO_COUNTS_FROM, MAX_RATIO * packed_bytes):
+        raise TraceFormatError(path, -1, f"unpacks to more than {MAX_RATIO} times its size, as no trace does", remedy)

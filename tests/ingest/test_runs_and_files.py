@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
+from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError, TraceFormatError
 from tb_tpuprof.ingest import cache, open_trace
 from tb_tpuprof.ingest.files import file_state, read_file
 from tb_tpuprof.ingest.runs import find_run, find_runs, has_runs, host_file, open_run
@@ -165,3 +165,68 @@ def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     data, was_packed = read_file(str(path))
     assert data.tobytes() == path.read_bytes()
     assert not was_packed
+
+
+@pytest.mark.parametrize("start", [b"[", b"\x0a"])
+def test_what_is_packed_to_fill_the_memory_is_refused_early(tmp_path: Path, start: bytes) -> None:
+    path = tmp_path / "h.trace.json.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(start)
+        for _ in range(20):
+            file.write(b" " * 2**24)
+    assert path.stat().st_size < 400_000
+    with pytest.raises(TraceFormatError, match="250 times its size") as caught:
+        open_trace(str(path))
+    assert "gunzip" in caught.value.remedy
+
+
+def test_unpacked_sizes_are_limited_and_json_more_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.ingest.files._CHUNK", 1000)
+    monkeypatch.setattr("tb_tpuprof.ingest.files.MAX_UNPACKED_JSON_BYTES", 5_000)
+    data = b"[" + os.urandom(9_000)
+    path = tmp_path / "h.trace.json.gz"
+    path.write_bytes(gzip.compress(data))
+    with pytest.raises(TraceFormatError, match="unpacks to more than"):
+        read_file(str(path))
+    path.write_bytes(gzip.compress(b"\x0a" + data))
+    assert read_file(str(path))[0].tobytes() == b"\x0a" + data
+
+
+def test_an_xplane_counts_before_json_of_the_same_host(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, "r", "w.xplane.pb")
+    for name in (
+        "w.trace.json",
+        "w.trace.json.gz",
+        "v.trace.json.gz",
+        "v.xplane.pb.gz",
+        "u.trace.json",
+        "u.trace.json.gz",
+        "w.pt.trace.json",
+    ):
+        (folder / name).write_bytes(b"[]")
+    files = {file.host: os.path.basename(file.path) for file in open_run(str(folder)).files}
+    assert files == {"w": "w.xplane.pb", "v": "v.xplane.pb.gz", "u": "u.trace.json"}
+
+
+def test_captures_of_one_pytorch_worker_at_several_times_are_hosts(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("w0.1700000000000", "w0.1700000005000", "w1.1700000000000"):
+        (folder / f"{name}.pt.trace.json").write_bytes(b'[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}]')
+    (run,) = find_runs(str(tmp_path))
+    assert [file.host for file in run.files] == ["w0.1700000000000", "w0.1700000005000", "w1"]
+    assert run.captured_at == "2023-11-14T22:13:25"
+    assert open_trace(run.files[0].path).n_events == 1
+
+
+def test_a_thousand_folders_of_pytorch_are_listed_quickly(tmp_path: Path) -> None:
+    for i in range(1000):
+        folder = tmp_path / f"group{i % 10}" / f"run_{i}"
+        folder.mkdir(parents=True)
+        (folder / f"w.{1_700_000_000_000 + i}.pt.trace.json").write_bytes(b"x")
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert len(find_runs(str(tmp_path))) == 1000
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.5

@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK_DIR = ROOT / ".bench"
 _PYTHON = "Scripts/python.exe" if os.name == "nt" else "bin/python"
 _DONE = ".installed"
-PEER_REQUIREMENTS = ("xprof==2.24.2",)
+PEER_REQUIREMENTS = ("xprof==2.24.2", "tensorboard>=2.20")
 TF_REQUIREMENTS = ("tensorflow-cpu==2.18.1",)
-ML_REQUIREMENTS = ("jax==0.10.2", "tensorflow-cpu==2.21.0")
+ML_REQUIREMENTS = ("jax==0.10.2", "tensorflow-cpu==2.21.0", "tensorboard>=2.20")
 
 
 def work_dir() -> Path:

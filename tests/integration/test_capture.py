@@ -66,12 +66,14 @@ def test_a_delay_is_kept(job: Target, folder: RunFolder) -> None:
 
 
 def test_an_option_makes_a_difference(job: Target, tmp_path: Path) -> None:
-    sizes = []
-    for level in (1, 2):
+    """Calls of Python functions are traced when asked for, and only then: their names begin with a dollar."""
+    traced = []
+    for level in (0, 1):
         folder = new_run(str(tmp_path))
-        captured((job,), folder, CaptureOptions(duration_ms=400, host_tracer_level=level, device_tracer_level=0))
-        sizes += folder.file_sizes().values()
-    assert sizes[0] < sizes[1]
+        (one,) = captured((job,), folder, CaptureOptions(duration_ms=400, python_tracer_level=level))
+        trace = Session(folder.path).trace(one.host)
+        traced.append(any(trace.strings[i].startswith("$") for i in trace.metadata["name"].tolist()))
+    assert traced == [False, True]
 
 
 def test_two_captures_of_one_process(job: Target, tmp_path: Path) -> None:

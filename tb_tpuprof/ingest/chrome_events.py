@@ -31,7 +31,7 @@ KINETO_ARGUMENTS = (
     "est. achieved occupancy %", "Total Allocated", "Total Reserved", "Device Id", "Device Type",
 )  # fmt: skip
 HOT = tuple(dict.fromkeys((*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")))
-WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS)))
+WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS, "step")))
 
 
 class Texts:

@@ -1,7 +1,7 @@
 """Raw events of a Chrome trace → slices: what has a start, a duration and a line, whatever phases the file writes it with.
 
 X            ───────         B … E  ───────         begins and ends of a thread, paired by nesting
-b … n … e    ───▏───         S … T … F              async: paired by category and id, on a line of their outermost's name
+b … n … e    ───▏───         S … T … F   ──│──      async: paired by category and id, on a line of their outermost's name
 N … O … D    ───▏───         objects: from creation to deletion, snapshots as marks
 i I R P c       ▏            marks of a thread, a process or the whole trace
 """
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome_events import RawEvents
 from tb_tpuprof.native import pair_up
+from tb_tpuprof.trace.schema import TEXT
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -146,7 +147,31 @@ def _async(raw: RawEvents) -> tuple[Slices, int]:
         raw, rows, kinds, partner, ASYNC, last,
         pid=raw["pid"][rows[root]], tid=np.full(len(rows), -1, np.int32), group=raw["name"][rows[root]],
     )  # fmt: skip
-    return found, int(((partner < 0) & (kinds == 1)).sum())
+    return _with_steps(raw, found, rows, key), int(((partner < 0) & (kinds == 1)).sum())
+
+
+def _with_steps(raw: RawEvents, found: Slices, rows: Rows, key: Int64s) -> Slices:
+    """Steps of the older phases as slices: T lasts to the next event of its key, p from the one before. Their names get `args.step`."""
+    phase = raw["phase"][rows]
+    into, past = phase == ord("T"), phase == ord("p")
+    if not (into | past).any():
+        return found
+    time, same = raw.start_ps[rows], key[1:] == key[:-1]
+    start = np.where(past & np.append(False, same), np.append(time[0], time[:-1]), time)
+    end = np.where(into & np.append(same, False), np.append(time[1:], time[-1]), time)
+    at = np.flatnonzero(into | past)
+    event, kind, value = raw.argument("step")
+    texts = dict(zip(event[kind == TEXT].tolist(), value[kind == TEXT].tolist(), strict=True))
+    for row in rows[at].tolist():
+        if row in texts:
+            raw.columns["name"][row] = raw.texts.add(f"{raw.texts.get(int(raw['name'][row]))}: {raw.texts.get(texts[row])}")
+    place = np.full(len(raw), -1, np.intp)
+    place[rows[at]] = at
+    mine = place[found.raw]
+    is_step = mine >= 0
+    start_ps = np.where(is_step, start[mine], found.start_ps)
+    duration_ps = np.where(is_step, (end - start)[mine], found.duration_ps)
+    return replace(found, start_ps=start_ps, duration_ps=duration_ps)
 
 
 def _objects(raw: RawEvents) -> Slices:

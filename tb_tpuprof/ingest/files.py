@@ -173,7 +173,7 @@ def _unpack(path: str, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def _check_size(path: str, found: bytearray, packed_bytes: int) -> None:
     """Raises TraceFormatError for what was packed to fill the memory."""
-    limit = MAX_UNPACKED_JSON_BYTES if found[:1] in (b"{", b"[") else MAX_UNPACKED_BYTES
+    limit = MAX_UNPACKED_JSON_BYTES if bytes(found[:1]) in (b"{", b"[") else MAX_UNPACKED_BYTES
     remedy = "If it is a trace all the same, unpack it (gunzip) and open the plain file."
     if len(found) > limit:
         raise TraceFormatError(path, -1, f"unpacks to more than {limit / 2**30:.0f} GiB", remedy)

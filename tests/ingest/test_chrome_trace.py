@@ -140,12 +140,24 @@ def test_async_events_nest_by_id_on_a_line_of_their_outermost(tmp_path: Path) ->
     ]  # fmt: skip
     trace = opened(tmp_path, events)
     assert [(row[1], row[2], row[3] // US, row[4] // US) for row in rows(trace)] == [
-        ("old", "old", 1, 2), ("old", "old", 2, 0), ("request", "request", 0, 9), ("request", "connect", 1, 3), ("request", "sent", 2, 0),
+        ("old", "old", 1, 2), ("old", "old", 2, 1), ("request", "request", 0, 9), ("request", "connect", 1, 3), ("request", "sent", 2, 0),
         ("request", "request", 3, 5),
     ]  # fmt: skip
     assert trace.kind_of_line.tolist() == [schema.ASYNC, schema.ASYNC]
     assert len(trace.event_stats.ints("_a").owner) == 6
     assert "1 ends have no begin" in trace.info.damage
+
+
+def test_steps_of_the_older_async_phases_are_slices_within(tmp_path: Path) -> None:
+    def mark(phase: str, ts: int, step: str = "") -> dict[str, Any]:
+        return {"ph": phase, "name": "job", "ts": ts, "pid": 1, "tid": 1, "cat": "c", "id": 1, "args": {"step": step} if step else {}}
+
+    events = [mark("S", 0), mark("T", 2, "load"), mark("T", 5, "run"), mark("F", 9), mark("S", 20), mark("p", 24, "wait"), mark("F", 30)]
+    trace = opened(tmp_path, events)
+    assert [(row[1], row[2], row[3] // US, row[4] // US) for row in rows(trace)] == [
+        ("job", "job", 0, 9), ("job", "job: load", 2, 3), ("job", "job: run", 5, 4), ("job", "job", 20, 10), ("job", "job: wait", 20, 4),
+    ]  # fmt: skip
+    assert trace.source.event_stats(trace, 1)[0] == ("step", "load")
 
 
 def test_ids_are_of_a_process_where_they_say_so(tmp_path: Path) -> None:

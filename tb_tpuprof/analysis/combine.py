@@ -44,7 +44,8 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     given, n_coordinators = (on_devices, len(given) - len(on_devices)) if on_devices else (given, 0)
     n_without = len(parts) - len(given) - n_coordinators
     if not given:
-        return CommonSteps(no_steps(sum(part.n_incomplete for part in parts)), len(parts), rows=(_NONE,) * len(parts))
+        n_incomplete, n_runs = (sum(getattr(part, name) for part in parts) for name in ("n_incomplete", "n_unmarked_runs"))
+        return CommonSteps(no_steps(n_incomplete, n_runs), len(parts), rows=(_NONE,) * len(parts))
     if len(given) == 1:
         return CommonSteps(
             parts[given[0]], n_without, rows=tuple(slice(0, len(part)) if i in given else _NONE for i, part in enumerate(parts))

@@ -15,6 +15,10 @@ _ANNOTATE = (
     "tf.profiler.experimental.Trace('train', step_num=i, _r=1). Keras: set profile_batch=(10, 20) in the TensorBoard callback. "
     "If steps are annotated, capture for longer than one step takes."
 )
+_UNMARKED = (
+    "A server's requests have no steps of their own: see how long programs ran in the trace viewer's track XLA Modules. In training, "
+    "wrap each step in jax.profiler.StepTraceAnnotation('train', step_num=i) and capture several steps."
+)
 _RECAPTURE = "Capture the profile again, or copy the file again if it was cut off in transfer."
 
 
@@ -59,6 +63,10 @@ def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool) -> tuple
         if steps.n_incomplete:
             text = f"Nothing was computed in {_steps(steps.n_incomplete)} that were found, so there is no step time."
             return (Notice("warning", text, _ANNOTATE),)
+        if steps.n_unmarked_runs:
+            runs = "1 run of a program" if steps.n_unmarked_runs == 1 else f"{steps.n_unmarked_runs:,} runs of programs"
+            text = f"The TPU marked no steps (there is no line Steps), so there is no step time; the trace holds {runs}."
+            return (Notice("warning", text, _UNMARKED),)
         return (Notice("warning", "No steps were found, so there is no step time.", _ANNOTATE),)
     notices = []
     if steps.source == "function":

@@ -33,7 +33,7 @@ class Steps:
     `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to
     the next, where nothing else marks steps), `device` (the accelerator's own steps), or empty (none found).
     `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
-    the capture may have cut them.
+    the capture may have cut them. `n_unmarked_runs`: runs of programs on a TPU core that marks no steps, where none were found.
     """
 
     number: Int64s
@@ -44,6 +44,7 @@ class Steps:
     source: str = ""
     n_incomplete: int = 0
     n_trimmed: int = 0
+    n_unmarked_runs: int = 0
 
     def __len__(self) -> int:
         return len(self.number)
@@ -59,10 +60,10 @@ class Steps:
         return float(self.category_ps(category).sum()) / whole if whole else 0.0
 
 
-def no_steps(n_incomplete: int = 0) -> Steps:
+def no_steps(n_incomplete: int = 0, n_unmarked_runs: int = 0) -> Steps:
     """The result where no steps are found."""
     none = np.empty(0, np.int64)
-    return Steps(none, (), none, none, np.empty((0, N_CLASSES), np.int64), "", n_incomplete)
+    return Steps(none, (), none, none, np.empty((0, N_CLASSES), np.int64), "", n_incomplete, 0, n_unmarked_runs)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
+from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, no_steps
 from tb_tpuprof.analysis.tpu_ops import device_spans
@@ -40,7 +40,7 @@ def tpu_steps(trace: Trace) -> Steps:
     """Steps that every TensorCore has. A step lasts as long as on its slowest core; the rest beside its operations is `other`."""
     cores = [found for plane in planes(trace).tensor_cores if len((found := step_markers(trace, plane))[0])]
     if not cores:
-        return no_steps()
+        return no_steps(n_unmarked_runs=_unmarked_runs(trace))
     number = cores[0][0]
     for other in cores[1:]:
         number = np.intersect1d(number, other[0])
@@ -58,6 +58,12 @@ def tpu_steps(trace: Trace) -> Steps:
     kept = np.flatnonzero((duration > 0) & (class_ps[:, 0] >= 0))
     name = tuple(names.get(i, str(i)) for i in number[kept].tolist())
     return Steps(number[kept], name, start[kept], duration[kept], class_ps[kept], "device", len(number) - len(kept))
+
+
+def _unmarked_runs(trace: Trace) -> int:
+    """Runs of programs on the busiest core. They are no steps: which of them belong together the trace does not tell."""
+    runs = [trace.lines["n_events"][lines_named(trace, plane, MODULE_LINES)].sum() for plane in planes(trace).tensor_cores]
+    return int(max(runs, default=0))
 
 
 def step_markers(trace: Trace, plane: int) -> tuple[Int64s, Int64s, Int64s]:

@@ -149,6 +149,15 @@ def test_tpu_steps_are_the_devices_and_averaged_over_cores() -> None:
     assert parts(found) == {"input": [6, 6], "device_compute": [6, 6], "other": [8, 8]}
 
 
+def test_programs_that_ran_are_no_steps_where_the_tpu_marked_none() -> None:
+    def core(number: int, n_runs: int) -> DrawnPlane:
+        runs = [DrawnEvent(f"jit_f({i})", i * 20 * PS, 10 * PS) for i in range(n_runs)]
+        return DrawnPlane(f"/device:TPU:{number}", {"XLA Modules": runs, "XLA Ops": [DrawnEvent("fusion.1", 0, 6 * PS)]})
+
+    found = steps(build([core(0, 4), core(1, 3)]))
+    assert (len(found), found.n_unmarked_runs, found.source) == (0, 4, "")
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -121,6 +121,10 @@ def test_notices_of_a_trace() -> None:
 def test_notices_of_steps_say_what_to_do() -> None:
     none = common_steps([no_steps()], [0])
     assert "StepTraceAnnotation" in step_notices(none, 1, False)[0].remedy
+    unmarked = step_notices(common_steps([no_steps(0, 3), no_steps(0, 1)], [0, 0]), 2, False)[0]
+    assert "no line Steps" in unmarked.message
+    assert "4 runs of programs" in unmarked.message
+    assert "XLA Modules" in unmarked.remedy
     assert "v1 loops" in step_notices(none, 1, True)[0].message
     assert "Nothing was computed in 3 steps" in step_notices(common_steps([no_steps(3)], [0]), 1, False)[0].message
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 if __package__ in (None, ""):
@@ -20,6 +21,7 @@ from bench.report import report
 from bench.traces import (
     DEVICES,
     EIGHT_HOSTS,
+    FLEETS,
     JAX_CPU,
     SYNTHETIC,
     SYNTHETIC_50M,
@@ -28,6 +30,7 @@ from bench.traces import (
     demo_runs,
     devices_run,
     eight_hosts_run,
+    fleet_run,
     jax_cpu_run,
     large_run,
     synthetic_run,
@@ -38,6 +41,7 @@ GENERATED: dict[str, Callable[[], Run]] = {
     JAX_CPU: jax_cpu_run,
     SYNTHETIC: synthetic_run,
     EIGHT_HOSTS: eight_hosts_run,
+    **{name: partial(fleet_run, name) for name in FLEETS},
     DEVICES: devices_run,
     TF_DATA: tf_data_run,
     SYNTHETIC_50M: large_run,

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.requests import Sample
-from bench.traces import DEVICES, EIGHT_HOSTS, JAX_CPU, SYNTHETIC, SYNTHETIC_50M, TF_DATA
+from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, SYNTHETIC, SYNTHETIC_50M, TF_DATA
 
 MAX_ZOOM_S = 0.010
 MAX_START_S = 2.0
+MAX_FLEET_S = 15.0
+MAX_FLEET_AGAIN_S = 1.0
+LARGEST_FLEET = list(FLEETS)[-1]
 MAX_WARM_S = 0.5
 MAX_SEARCH_S = 0.2
 MAX_VIEW_BYTES = 500_000
@@ -59,6 +62,7 @@ MEASURES = {
     ),
     SYNTHETIC_50M: (VIEW_ALONE, VIEW_WINDOWS),
     EIGHT_HOSTS: (OVERVIEW_COLD,),
+    **dict.fromkeys(FLEETS, (OVERVIEW_COLD, OVERVIEW_REOPEN)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
@@ -140,6 +144,8 @@ TARGETS = (
     _alone(SYNTHETIC, VIEW_SEARCH, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
+    _alone(LARGEST_FLEET, OVERVIEW_COLD, "≤ 15 s", own_seconds, MAX_FLEET_S, "s"),
+    _alone(LARGEST_FLEET, OVERVIEW_REOPEN, "≤ 1 s", own_seconds, MAX_FLEET_AGAIN_S, "s"),
     _at_least(DEVICES, KERNELS_COLD, 10),
     _at_least(DEVICES, MEMORY_COLD, 10),
     _at_least(TF_DATA, TF_DATA_COLD, 10),

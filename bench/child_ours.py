@@ -25,7 +25,7 @@ class OwnSide:
         """The answer's body: binary columns for the timeline, JSON for the rest."""
         request = self.request
         if self.session is None:
-            self.session = Session(request.run_dir, cache=request.use_cache)
+            self.session = Session(request.run_dir, cache=request.use_cache, executor="auto")
         tool = get_tool(request.tool)
         if request.tool != TRACE_VIEWER:
             return Answer(encode_json(tool.run(self.session, None, {})))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.device_trace import write_device_trace
 from bench.environments import ROOT, ml_python, work_dir
+from bench.many_hosts import write_fleet
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
 
@@ -25,6 +26,7 @@ JAX_CPU = "jax_cpu"
 SYNTHETIC = "synthetic_10m"
 SYNTHETIC_50M = "synthetic_50m"
 EIGHT_HOSTS = "eight_hosts"
+FLEETS = {"hosts_8": 8, "hosts_64": 64, "hosts_256": 256}
 DEVICES = "kernels_and_memory"
 TF_DATA = "tf_data"
 N_COPIES = 50
@@ -120,6 +122,15 @@ def eight_hosts_run() -> Run:
         link.unlink(missing_ok=True)
         _link(source, link)
     return _run(EIGHT_HOSTS, folder)
+
+
+def fleet_run(name: str) -> Run:
+    """Many hosts of about 5 MB each."""
+    folder = work_dir() / "traces" / name
+    if len(list(folder.glob(f"*{XPLANE_SUFFIX}"))) != FLEETS[name]:
+        source = next(run for run in demo_runs() if run.name == "jax_train").files[0]
+        write_fleet(source, folder, FLEETS[name])
+    return _run(name, folder)
 
 
 def tf_data_run() -> Run:

@@ -28,6 +28,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   input_pipeline_analyzer: { load: () => import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer) },
   tf_data_bottleneck_analysis: { load: () => import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis) },
   framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
+  op_profile: { load: () => import('./tools/op_profile/index').then((module) => module.OpProfile) },
   hlo_stats: { load: () => import('./tools/hlo_stats/index').then((module) => module.HloStats) },
   kernel_stats: { load: () => import('./tools/kernel_stats/index').then((module) => module.KernelStats) },
   memory_profile: { load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile) },

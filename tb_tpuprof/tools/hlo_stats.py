@@ -42,7 +42,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         "by_category": shares_table("By category", own.category, own.self_ps),
         "by_op": shares_table("By operation", own.name, own.self_ps),
         "by_bound": shares_table("By what binds", main, own.self_ps),
-        "by_source": shares_table("By source line", own.source, own.self_ps, "(no source line)"),
+        "by_source": shares_table("By source line", _short_sources(own.source), own.self_ps, "(no source line)"),
         "by_program": shares_table("By program", words_of([own.programs[p] for p in own.program.tolist()]), own.self_ps),
     }
     for name, title, mask in (
@@ -52,6 +52,12 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         if mask.any():
             tables[name] = shares_table(title, Words(mask.astype(np.int64), ("No", title)), own.self_ps)
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), _verdict(ops, speed), diagnostics_of(session, found))
+
+
+def _short_sources(source: Words) -> Words:
+    """The last two parts of each path: what tells one line from another in a narrow list."""
+    short = words_of(["/".join(text.rsplit("/", 2)[-2:]) for text in source.strings])
+    return Words(short.codes[source.codes], short.strings)
 
 
 def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
@@ -131,15 +137,21 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
     return ops.provenance.is_in([name for name in ops.provenance.strings if _OUTSIDE in name])
 
 
+def _where(ops: HloOps) -> str:
+    if ops.kind == "CPU":
+        return "on the host's threads together"
+    return "on one device" if ops.n_devices == 1 else f"on {ops.n_devices} devices together"
+
+
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
     idle = Scalar(ops.idle_ps / ops.total_ps if ops.total_ps else None, "fraction", "Idle", "of the profiled time, no operation runs")
     if ops.kind == "CPU":
         idle = Scalar(None, "fraction", "Idle", "threads run side by side: not known")
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", f"on {ops.n_devices} device{'s' * (ops.n_devices != 1)} together"),
+        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(ops)),
         "idle_fraction": idle,
-        "n_ops": Scalar(len(ops), "count", "Different operations", f"of {len(ops.programs):,} programs"),
+        "n_ops": Scalar(len(ops), "count", "Different operations", f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"),
         "n_occurrences": Scalar(int(ops.n_occurrences.sum()), "count", "Occurrences"),
         "rematerialized_fraction": Scalar(again, "fraction", "Rematerialized", "of the operations' time"),
     }

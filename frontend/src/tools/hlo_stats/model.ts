@@ -36,7 +36,8 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 export function filterOf(donut: string, slice: string): Record<string, string> | null {
   const found = DONUTS[donut];
   if (!found || slice === 'Other' || slice.startsWith('(no ')) return null;
-  return { [`f.${found.column}`]: found.value?.[slice] ?? `=${slice}` };
+  // Source lines are shortened in the pie.
+  return { [`f.${found.column}`]: found.value?.[slice] ?? (found.column === 'source' ? slice : `=${slice}`) };
 }
 
 export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];

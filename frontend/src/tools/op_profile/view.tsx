@@ -1,0 +1,120 @@
+/** Controls, then the tree or the flame; beside it the card of the chosen operation. All choices are in the link. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload } from '../../api/types';
+import { Segments } from '../../widgets/segments';
+import { Section, Tiles } from '../../widgets/summary';
+import { OpCard } from '../op_card';
+import type { ToolProps } from '../tool';
+import { Flame } from './flame';
+import { BANDS, nodesOf, openAtFirst, parseOpen, rowsOfTree, SORTS, type OpNode, type SortName, type TreeView } from './model';
+import './style.css';
+import { Tree } from './tree';
+
+const GROUPINGS = [
+  { name: 'program', title: 'Program' },
+  { name: 'category', title: 'Category' },
+  { name: 'provenance', title: 'Framework' },
+];
+const VIEWS = [
+  { name: 'tree', title: 'Tree' },
+  { name: 'flame', title: 'Flame' },
+];
+const COLOURS = [
+  { name: 'flops', title: 'FLOPS' },
+  { name: 'hbm', title: 'HBM' },
+];
+const TOP = 20;
+const MOST = 100;
+
+function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): TreeView {
+  const sort = (params['sort'] ?? '-time').replace(/^-/, '');
+  return {
+    open: parseOpen(params['open'], initial),
+    query: params['q'] ?? '',
+    sort: sort in SORTS ? (sort as SortName) : 'time',
+    ascending: params['sort'] !== undefined && !params['sort'].startsWith('-'),
+    top: Math.max(1, Math.min(MOST, Number(params['top'] ?? TOP) || TOP)),
+  };
+}
+
+function Controls({ params, setParams, view, isFlame, canIdle }: Pick<ToolProps, 'params' | 'setParams'> & { view: TreeView; isFlame: boolean; canIdle: boolean }): VNode {
+  const without = { open: undefined, zoom: undefined };
+  const hasIdle = params['idle'] !== 'false';
+  return (
+    <div class="op-tools">
+      <Segments label="Group by" choices={GROUPINGS} chosen={params['group_by'] ?? 'program'} onChoose={(name) => setParams({ ...without, group_by: name === 'program' ? undefined : name }, 'push')} />
+      <Segments label="View" choices={VIEWS} chosen={isFlame ? 'flame' : 'tree'} onChoose={(name) => setParams({ view: name === 'tree' ? undefined : name }, 'push')} />
+      <label class="switch" hidden={!canIdle}>
+        <input type="checkbox" checked={hasIdle} onChange={() => setParams({ ...without, idle: hasIdle ? 'false' : undefined }, 'push')} />
+        Include idle
+      </label>
+      {isFlame ? (
+        <Segments label="Colour by" choices={COLOURS} chosen={params['colour'] ?? 'flops'} onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')} />
+      ) : (
+        <>
+          <label>
+            Top {view.top}
+            <input type="range" min={1} max={MOST} value={view.top} aria-label="Children of a node" onInput={(event) => setParams({ top: event.currentTarget.value === String(TOP) ? undefined : event.currentTarget.value }, 'replace')} />
+          </label>
+          <input class="field" type="search" data-key="search" aria-label="Search in the op profile" placeholder="Search  /" value={view.query} onInput={(event) => setParams({ q: event.currentTarget.value || undefined }, 'replace')} />
+        </>
+      )}
+      <span class="op-legend" aria-label="Colours of utilization">
+        {BANDS.map(({ name, title, token }) => (
+          <span key={name}>
+            <span class="dot" style={{ background: `var(${token})` }} />
+            {title}
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+export function OpProfileView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
+  const nodes = useMemo(() => nodesOf(payload.tables['nodes']), [payload]);
+  const initial = useMemo(() => openAtFirst(nodes), [nodes]);
+  const view = viewOf(params, initial);
+  const rows = useMemo(() => rowsOfTree(nodes, view), [nodes, params]);
+  const isFlame = params['view'] === 'flame';
+  const { program = '', op } = params;
+  const isChosen = (node: OpNode): boolean => node.kind === 'op' && node.name === op && (!program || node.program === program);
+  const choose = (node: OpNode): void => setParams(isChosen(node) ? { program: undefined, op: undefined } : { program: node.program, op: node.name }, 'push');
+  const toggle = (node: OpNode): void => {
+    const open = new Set(view.open);
+    if (!open.delete(node.row)) open.add(node.row);
+    setParams({ open: [...open].sort((a, b) => a - b).join('.') || '0' }, 'replace');
+  };
+  const sort = (name: SortName): void => {
+    const descending = view.sort === name ? view.ascending : name !== 'name';
+    setParams({ sort: name === 'time' && descending ? undefined : (descending ? '-' : '') + name }, 'push');
+  };
+  const note = payload.tables['nodes']?.note;
+  return (
+    <>
+      <Tiles tiles={Object.values(payload.scalars)} />
+      <div class={op ? 'op-page has-card' : 'op-page'}>
+        <div>
+          <Section title="Where the time goes" note={note || 'self time, summed over devices'}>
+            <Controls params={params} setParams={setParams} view={view} isFlame={isFlame} canIdle={payload.scalars['idle_fraction']?.value !== null} />
+            {isFlame ? (
+              <Flame nodes={nodes} zoomed={Number(params['zoom'] ?? 0) || 0} by={params['colour'] === 'hbm' ? 'hbm' : 'flops'} chosen={isChosen} onZoom={(row) => setParams({ zoom: row ? String(row) : undefined }, 'push')} onChoose={choose} />
+            ) : (
+              <Tree
+                rows={rows}
+                view={view}
+                chosen={isChosen}
+                hasPeaks={nodes.some(({ flopsUsed }) => flopsUsed !== null)}
+                hasOnChip={nodes.some(({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0)}
+                {...{ onToggle: toggle, onChoose: choose, onSort: sort }}
+              />
+            )}
+            {!isFlame && !rows.length && <p class="muted">Nothing is called so.</p>}
+          </Section>
+        </div>
+        {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,220 @@
+"""Compiled operations → a tree of where the time goes: by program, by category, or along the framework's names.
+
+    program      program → category → duplicates → operation
+    category     category → duplicates → operation
+    provenance   program → the parts of the framework's name → category → duplicates → operation
+
+Self times are summed, so that a node's time is that of its children; what an operation does that only runs others counts where it is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo_ops import HloOps, words_of
+from tb_tpuprof.analysis.op_metrics import IDLE, sum_by
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+GROUPINGS = ("program", "category", "provenance")
+KINDS = ("all", "program", "category", "scope", "duplicates", "op", "idle")
+_ALL, _PROGRAM, _CATEGORY, _SCOPE, _DUPLICATES, _OP, _IDLE = range(len(KINDS))
+_PRUNED = (_DUPLICATES, _OP)
+MAX_SCOPES = 100
+MAX_NODES = 20_000
+
+
+@dataclass(frozen=True)
+class OpTree:
+    """Nodes, parents before their children, siblings by time. `parent`: row, -1 of the root; `op`: row of the operations, -1 for others.
+
+    Times and work are of all operations below. `n_children`: before children beyond the limit were left out. `kind`: row of KINDS.
+    """
+
+    name: tuple[str, ...]
+    kind: Int64s
+    parent: Int64s
+    op: Int64s
+    n_children: Int64s
+    self_ps: Int64s
+    n_occurrences: Int64s
+    flops: Floats
+    model_flops: Floats
+    n_bytes: Floats
+    space_bytes: Floats
+    is_known: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass
+class _Level:
+    """One level of the tree: of each operation the label that it has there, -1 where it has none."""
+
+    kind: int
+    labels: Int64s
+    names: tuple[str, ...]
+
+
+def op_tree(ops: HloOps, grouping: str, with_idle: bool, limit: int) -> OpTree:
+    """The tree of all operations but SparseCores'. Of duplicates and operations at most `limit` children of a node are kept."""
+    own = np.flatnonzero(~ops.is_sparse)
+    ops = ops.taken(own)
+    tree = _grown(_levels(ops, grouping), ops)
+    tree = replace(tree, op=np.where(tree.op >= 0, own[tree.op], -1))
+    if with_idle and ops.idle_ps and ops.kind != "CPU":
+        tree = _with_idle(tree, ops.idle_ps)
+    return _pruned(tree, limit)
+
+
+def _levels(ops: HloOps, grouping: str) -> list[_Level]:
+    titles = words_of([ops.programs[number] for number in ops.program.tolist()]) if grouping != "category" else None
+    levels = [_Level(_PROGRAM, titles.codes, titles.strings)] if titles else []
+    if grouping == "provenance":
+        levels += _scopes(ops)
+    levels.append(_Level(_CATEGORY, ops.category.codes, ops.category.strings))
+    levels.append(_duplicates(ops))
+    levels.append(_Level(_OP, np.arange(len(ops)), ()))
+    return levels
+
+
+def _scopes(ops: HloOps) -> list[_Level]:
+    """The parts of the framework's names, cut at `/`, the last one at `:`."""
+    cut = [
+        [part for part in text.rpartition(":")[0].split("/") if part] if ":" in text else _parts(text) for text in ops.provenance.strings
+    ]
+    cut = [parts[:MAX_SCOPES] for parts in cut]
+    levels = []
+    for depth in range(max(map(len, cut), default=0)):
+        words = words_of([parts[depth] if depth < len(parts) else "" for parts in cut])
+        missing = np.array([depth >= len(parts) for parts in cut], np.bool_)
+        labels = np.where(missing, -1, words.codes)[ops.provenance.codes]
+        levels.append(_Level(_SCOPE, labels, words.strings))
+    return levels
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in text.split("/") if part]
+
+
+def _duplicates(ops: HloOps) -> _Level:
+    """Operations of one program that the compiler calls duplicates of one another, where there are several."""
+    names = words_of([*ops.twin.strings, *ops.name.strings])
+    twin, own = names.codes[: len(ops.twin.strings)], names.codes[len(ops.twin.strings) :]
+    key = np.where(ops.twin.is_in(("",)), own[ops.name.codes], twin[ops.twin.codes]) if len(ops) else np.empty(0, np.int64)
+    program = np.unique(ops.program, return_inverse=True)[1].reshape(-1)
+    _, group, count = np.unique(program * len(names.strings) + key, return_inverse=True, return_counts=True)
+    several = count[group.reshape(-1)] > 1
+    return _Level(_DUPLICATES, np.where(several, key, -1), tuple(f"{name} and its duplicates" for name in names.strings))
+
+
+def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
+    """All nodes, level by level; the root is row 0."""
+    at = np.zeros(len(ops), np.int64)  # the node that each operation is in so far
+    counted = ~ops.is_container
+    work = ops.work
+    known = work.is_known & counted
+    names, kinds = [["all"]], [[_ALL]]
+    parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
+    everything = np.zeros(len(ops), np.int64)
+    sums = [_sums(ops, everything, np.arange(len(ops)), 1, known)]
+    n = 1
+    for level in levels:
+        mine = np.flatnonzero(level.labels >= 0)
+        if not len(mine):
+            continue
+        key = at[mine] * (int(level.labels.max()) + 1) + level.labels[mine]
+        _, first, node = np.unique(key, return_index=True, return_inverse=True)
+        node = node.reshape(-1)
+        labels = level.labels[mine[first]].tolist()
+        is_op = level.kind == _OP
+        names.append([ops.name[i] for i in labels] if is_op else [level.names[i] for i in labels])
+        kinds.append([level.kind] * len(first))
+        parents.append(at[mine[first]])
+        rows.append(np.array(labels) if is_op else np.full(len(first), -1))
+        sums.append(_sums(ops, node, mine, len(first), known))
+        at[mine] = node + n
+        n += len(first)
+    parent = np.concatenate(parents)
+    keys = ("self_ps", "n_occurrences", "flops", "model_flops", "n_bytes", "space_bytes", "is_known")
+    joined: dict[str, Any] = {key: np.concatenate(column, axis=-1) for key, column in zip(keys, zip(*sums, strict=True), strict=True)}
+    return OpTree(
+        name=tuple(name for level_names in names for name in level_names),
+        kind=np.array([kind for level_kinds in kinds for kind in level_kinds], np.int64),
+        parent=parent,
+        op=np.concatenate(rows),
+        n_children=np.bincount(parent[1:], minlength=n).astype(np.int64),
+        **joined,
+    )
+
+
+def _sums(ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int, known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[Any], ...]:
+    """Self time, occurrences, work and whether any of it is known, of the operations `mine` by node."""
+    weight = known[mine].astype(np.float64)
+    work = ops.work
+    flops, model_flops, n_bytes = (np.bincount(node, of[mine] * weight, n) for of in (work.flops, work.model_flops, work.n_bytes))
+    space = np.array([np.bincount(node, row[mine] * weight, n) for row in work.space_bytes])
+    time, count = (sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences))
+    return time, count, flops, model_flops, n_bytes, space, np.bincount(node, weight, n) > 0
+
+
+def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
+    def more(values: npt.NDArray[Any], value: int | bool) -> npt.NDArray[Any]:
+        return np.append(values, np.array([value], values.dtype))
+
+    self_ps, n_children = tree.self_ps.copy(), tree.n_children.copy()
+    self_ps[0] += idle_ps
+    n_children[0] += 1
+    nothing: dict[str, Any] = {
+        key: more(getattr(tree, key), 0) for key in ("parent", "n_occurrences", "flops", "model_flops", "n_bytes", "is_known")
+    }
+    space = np.append(tree.space_bytes, np.zeros((len(tree.space_bytes), 1)), axis=1)
+    return replace(
+        tree, name=(*tree.name, IDLE), kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0),
+        self_ps=more(self_ps, idle_ps), space_bytes=space, **nothing,
+    )  # fmt: skip
+
+
+def _pruned(tree: OpTree, limit: int) -> OpTree:
+    """Without the shortest children beyond the limit, and without the shortest nodes of a tree that is too large."""
+    rank = np.unique(np.array(tree.name), return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((rank, -tree.self_ps, tree.parent))
+    first = np.append(True, tree.parent[order][1:] != tree.parent[order][:-1])
+    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - start
+    kept = (place < limit) | ~np.isin(tree.kind, _PRUNED)
+    depth = _depths(tree.parent)
+    if kept.sum() > MAX_NODES:
+        longest = np.lexsort((depth, -tree.self_ps))[:MAX_NODES]
+        mask = np.zeros(len(kept), np.bool_)
+        mask[longest] = True
+        kept &= mask
+    for level in range(1, int(depth.max()) + 1):
+        mine = np.flatnonzero(depth == level)
+        kept[mine] &= kept[tree.parent[mine]]
+    rows = np.flatnonzero(kept)
+    rows = rows[np.lexsort((rank[rows], -tree.self_ps[rows], depth[rows]))]
+    new = np.full(len(tree), -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    parent = np.where(tree.parent[rows] >= 0, new[tree.parent[rows]], -1)
+    return OpTree(
+        tuple(tree.name[i] for i in rows.tolist()), tree.kind[rows], parent, tree.op[rows], tree.n_children[rows], tree.self_ps[rows],
+        tree.n_occurrences[rows], tree.flops[rows], tree.model_flops[rows], tree.n_bytes[rows], tree.space_bytes[:, rows],
+        tree.is_known[rows],
+    )  # fmt: skip
+
+
+def _depths(parent: Int64s) -> Int64s:
+    """How many nodes are above each."""
+    depth = np.zeros(len(parent), np.int64)
+    at = parent.copy()
+    while (at >= 0).any():
+        depth += at >= 0
+        at = np.where(at >= 0, parent[at], -1)
+    return depth

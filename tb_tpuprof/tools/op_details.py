@@ -1,0 +1,211 @@
+"""Everything that is known of one compiled operation: numbers, text, shapes and their padding, products, source lines, fusion contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tpuprof.analysis.hardware import hardware
+from tb_tpuprof.analysis.hlo_expressions import expressions, program_name
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo_ops import HloOps
+from tb_tpuprof.analysis.hlo_padding import padded_dims, products, unit_side
+from tb_tpuprof.analysis.hlo_work import ProgramCosts
+from tb_tpuprof.analysis.roofline import Rates, rates
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
+from tb_tpuprof.tools.columns import pairs_table, text_column
+from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_shape import Shape
+from tb_tpuprof.trace.trace import Trace
+
+MAX_INSIDE = 500
+MAX_OPERANDS = 200
+MAX_EXPRESSION = 20_000
+_SPACES = {0: "HBM", 1: "VMEM", 2: "semaphores", 3: "SMEM", 5: "host"}
+
+
+def details_payload(session: Session, found: Found, tool: str, program: str, op: str) -> Payload:
+    """What is known of an operation. Raises BadParameter where the chosen hosts ran none of that name."""
+    row = find_row(found.ops, program, op)
+    if row < 0:
+        raise BadParameter("op", op, "an operation that ran, by its name and its program's title")
+    trace = session.trace(found.hosts[int(found.ops.host[row])])
+    costs = ProgramCosts(trace)
+    number = int(found.ops.program[row])
+    module = costs.module(number, program_name(found.ops, number))
+    instruction = int(found.ops.instruction[row])
+    ops = found.ops.taken(np.array([row]))
+    tables = {"facts": pairs_table("Operation", _facts(ops, module, instruction, trace))}
+    if module is not None and instruction >= 0:
+        device = hardware(trace)
+        tables["shapes"] = _shapes(module, instruction, device.kind)
+        tables["padding"] = _padding(module, instruction)
+        tables["products"] = _products(module, instruction, unit_side(device.device, device.kind))
+        tables["contents"] = _contents(module, instruction, costs, number)
+    tables["stack"] = _stack(trace, ops, module, instruction)
+    speed = rates(ops.work, ops.time_ps, found.roofs)
+    scalars = {**_scalars(ops, speed, found.ops.total_ps), **_longest(trace, ops)}
+    return Payload(tool, session.run, found.hosts, tables, scalars, None, diagnostics_of(session, found))
+
+
+def find_row(ops: HloOps, program: str, op: str) -> int:
+    """The operation of that name in a program given by title, name or id; of several, or without a program, the longest."""
+    name = op.removeprefix("%")
+    if name not in ops.name.strings:
+        return -1
+    rows = np.flatnonzero(ops.name.codes == ops.name.strings.index(name))
+    if program:
+        titles = {number: title for number, title in ops.programs.items() if program in _names(number, title)}
+        rows = rows[np.isin(ops.program[rows], list(titles))]
+    return int(rows[ops.self_ps[rows].argmax()]) if len(rows) else -1
+
+
+def _names(number: int, title: str) -> tuple[str, ...]:
+    return title, title.rpartition("(")[0], str(number), str(number & 0xFFFFFFFFFFFFFFFF)
+
+
+def _facts(ops: HloOps, module: HloModule | None, instruction: int, trace: Trace) -> list[tuple[str, str]]:
+    pairs = [
+        ("Name", ops.name[0]), ("Program", ops.programs[int(ops.program[0])]), ("Category", ops.category[0]),
+        ("Framework op", ops.provenance[0]), ("Source", ops.source[0]), ("Duplicate of", ops.twin[0]), ("Core", ops.core[0]),
+        ("HLO", expressions(trace, ops, np.array([0]))[0][:MAX_EXPRESSION]),
+    ]  # fmt: skip
+    if module is not None and instruction >= 0:
+        pairs.append(("Opcode", module.opcode(instruction)))
+        pairs.append(("Computation", module.computation_name(int(module.instructions["computation"][instruction]))))
+    return [(name, text) for name, text in pairs if text]
+
+
+def _values(module: HloModule, instruction: int) -> list[tuple[str, str, Shape]]:
+    """Result and operands: their part, name and shape."""
+    result = [("result", module.name(instruction), module.shape(instruction))]
+    operands = [int(i) for i in module.operands[instruction][:MAX_OPERANDS]]
+    return result + [(f"operand {n}", module.name(i), module.shape(i)) for n, i in enumerate(operands) if i >= 0]
+
+
+def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
+    values = _values(module, instruction)
+    rows = [(part, name, shape, leaf) for part, name, shape in values for leaf in shape.leaves[:MAX_OPERANDS]]
+    sizes = np.array([leaf.size_bytes for _, _, _, leaf in rows], np.float64)
+    padded = np.array([leaf.padded_bytes for _, _, _, leaf in rows], np.float64)
+    names = _SPACES if kind == "TPU" else {0: "device" if kind == "GPU" else "host"}
+    spaces = [leaf.layout.memory_space if leaf.layout else 0 for _, _, _, leaf in rows]
+    return Table(
+        "Shapes",
+        (
+            text_column("part", "Part", [part for part, _, _, _ in rows]),
+            text_column("name", "Name", [name for _, name, _, _ in rows]),
+            text_column("shape", "Shape", [leaf.text(False) for _, _, _, leaf in rows]),
+            text_column("layout", "Layout", [leaf.layout.text if leaf.layout else "" for _, _, _, leaf in rows], "Fastest dimension first"),
+            Column("size_bytes", "Size", sizes, "bytes"),
+            Column("padded_bytes", "With padding", padded, "bytes"),
+            text_column("memory", "Memory", [names.get(space, f"space {space}") for space in spaces]),
+        ),
+    )
+
+
+def _padding(module: HloModule, instruction: int) -> Table:
+    dims = [one for part, name, shape in _values(module, instruction) for one in padded_dims(f"{part} {name}", shape)]
+    return Table(
+        "Padding by dimension",
+        (
+            text_column("value", "Value", [one.value for one in dims]),
+            Column("dim", "Dimension", np.array([one.dim for one in dims], np.int64), "id"),
+            Column("size", "Size", np.array([one.size for one in dims], np.float64), "count"),
+            Column("padded", "Padded to", np.array([one.padded for one in dims], np.float64), "count"),
+            Column("waste_fraction", "Wasted", np.array([one.waste for one in dims], np.float64), "fraction"),
+        ),
+    )
+
+
+def _products(module: HloModule, instruction: int, side: int) -> Table:
+    found = products(module, instruction, side)
+    numbers = {key: np.array([getattr(one, key) for one in found], np.float64) for key in ("batch", "rows", "contracted", "columns")}
+    titles = {"batch": "Batch", "rows": "Rows", "contracted": "Contracted", "columns": "Columns"}
+    fill = np.array([one.fill if side else np.nan for one in found], np.float64)
+    note = f"on a unit of {side} × {side}" if side else "how much of the unit they fill is known for TPUs only"
+    columns = [text_column("name", "Product", [one.name for one in found])]
+    columns += [Column(key, titles[key], values, "count") for key, values in numbers.items()]
+    columns.append(Column("fill_fraction", "Fills the unit", fill, "fraction"))
+    columns.append(text_column("padding", "Padding", [one.text if side else "" for one in found]))
+    return Table("Products of matrices", tuple(columns), note)
+
+
+def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program: int) -> Table:
+    """Instructions of the computations that it runs, without parameters and constants of a fusion."""
+    inside = [i for c in module.calls[instruction].tolist() if c >= 0 for i in module.rows_of(c)]
+    rows = [i for i in inside if module.opcode(i) not in ("parameter", "tuple")]
+    shown = rows[:MAX_INSIDE]
+    known = costs.costs(program)
+    at = np.array(shown, np.int64)
+    nothing = np.full(len(shown), np.nan)
+    return Table(
+        "Contents",
+        (
+            text_column("name", "Name", [module.name(i) for i in shown]),
+            text_column("opcode", "Opcode", [module.opcode(i) for i in shown]),
+            text_column("shape", "Shape", [module.shape(i).text(False) for i in shown]),
+            Column("flops", "FLOPs", known.flops[at] if known is not None and len(at) else nothing, "count"),
+            text_column("provenance", "Framework op", [module.text("op_name", i) for i in shown]),
+        ),
+        f"the first {len(shown):,} of {len(rows):,}" if len(rows) > len(shown) else "",
+    )
+
+
+def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int) -> Table:
+    """Source lines, innermost first: the module's frames, else the text that a TPU's compiler left."""
+    places: Sequence[tuple[str, str]] = ()
+    if module is not None and instruction >= 0:
+        frames = module.frames.stack(int(module.instructions["stack_frame"][instruction]))
+        places = [(f"{frame.file}:{frame.line}", frame.function) for frame in frames]
+    if not places and ops.metadata[0] >= 0:
+        text = trace.strings.get(int(trace.metadata_stats.dense_texts("source_stack", len(trace.metadata))[ops.metadata[0]]))
+        places = [(line.strip(), "") for line in text.splitlines() if line.strip()]
+    if not places and ops.source[0]:
+        places = [(ops.source[0], "")]
+    columns = (
+        text_column("place", "Line", [place for place, _ in places]),
+        text_column("function", "Function", [name for _, name in places]),
+    )
+    return Table("Source", columns)
+
+
+def _scalars(ops: HloOps, speed: Rates, total_ps: int) -> dict[str, Scalar]:
+    def known(value: float) -> float | None:
+        return None if np.isnan(value) else float(value)
+
+    n = int(ops.n_occurrences[0]) or 1
+    work = ops.work
+    per_run = [float(values[0]) / n if work.is_known[0] else None for values in (work.flops, work.n_bytes)]
+    return {
+        "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
+        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", "Share"),
+        "n_occurrences": Scalar(n, "count", "Occurrences"),
+        "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
+        "flops": Scalar(per_run[0], "count", "FLOPs of one"),
+        "n_bytes": Scalar(per_run[1], "bytes", "Bytes of one"),
+        "flop_rate_flops_per_s": Scalar(known(speed.flops_per_s[0]), "flops_per_s", "FLOP rate"),
+        "flops_fraction": Scalar(known(speed.flops_fraction[0]), "fraction", "FLOPS utilization"),
+        "hbm_bytes_per_s": Scalar(known(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
+        "hbm_fraction": Scalar(known(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
+        "intensity_flops_per_byte": Scalar(known(speed.intensity[0]), "flops_per_byte", "Operational intensity", speed.bound_text(0)),
+    }
+
+
+def _longest(trace: Trace, ops: HloOps) -> dict[str, Scalar]:
+    """Where its longest event is, for the timeline."""
+    links = hlo_links(trace)
+    program, name = int(ops.program[0]), ops.name[0]
+    wanted = [i for i, op in enumerate(links.ops) if op.name == name and op.program_id == program]
+    events = links.events[np.isin(links.op, wanted)]
+    if not len(events):
+        return {}
+    event = int(events[trace.events["duration_ps"][events].argmax()])
+    return {
+        "longest_start_ps": Scalar(int(trace.events["start_ps"][event]), "ps", "Start of the longest"),
+        "longest_ps": Scalar(int(trace.events["duration_ps"][event]), "ps", "Longest"),
+    }

@@ -1,0 +1,168 @@
+"""op_profile: where the time of compiled programs goes, as a tree; and everything that is known of one operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
+from tb_tpuprof.analysis.roofline import Roofs, ratio
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.op_details import details_payload
+from tb_tpuprof.units import format_fraction, format_time
+
+_LOW = 0.3
+_IDLES = 0.2
+Floats = npt.NDArray[np.float64]
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details instead."""
+    found = find_ops(session, hosts, TOOL.name)
+    if "op" in params:
+        return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
+    tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
+    tables = {"nodes": nodes_table(tree, found)}
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(tree, found), _verdict(tree, found), diagnostics_of(session, found))
+
+
+def nodes_table(tree: OpTree, found: Found) -> Table:
+    """A row per node, parents before children, siblings by time."""
+    ops, peaks = found.ops, found.roofs
+    whole = int(tree.self_ps[0]) or 1
+    seconds = np.where(tree.is_known, tree.self_ps, 0) / 1e12
+    is_op = tree.op >= 0
+    at = np.maximum(tree.op, 0)
+    programs = [ops.programs[int(ops.program[i])] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
+    provenance = [ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
+    chip_read, chip_write = _on_chip(tree.space_bytes, seconds, peaks)
+    columns = (
+        text_column("name", "Name", tree.name),
+        text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
+        _number("parent", "Parent", tree.parent, "id", "Row of the node above, -1 of the root"),
+        _number("n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"),
+        _number("self_time_ps", "Time", tree.self_ps, "ps", "Self time of all operations below"),
+        _number("time_fraction", "Share", tree.self_ps / whole, "fraction", "Of the whole"),
+        _number("n_occurrences", "Occurrences", tree.n_occurrences, "count"),
+        _number("avg_time_ps", "Average", ratio(tree.self_ps.astype(np.float64), tree.n_occurrences), "ps", "Self time of an occurrence"),
+        _number("flops", "FLOPs", np.where(tree.is_known, tree.flops, np.nan), "count", "Of all occurrences"),
+        _number("model_flops", "Model FLOPs", np.where(tree.is_known, tree.model_flops, np.nan), "count"),
+        _number("flop_rate_flops_per_s", "FLOP rate", ratio(tree.flops, seconds), "flops_per_s"),
+        _number(
+            "flops_fraction",
+            "FLOPS utilization",
+            _share(ratio(tree.flops, seconds), peaks.flops_per_s),
+            "fraction",
+            "FLOP rate by the peak",
+        ),
+        _number("hbm_bytes", "HBM bytes", np.where(tree.is_known, tree.space_bytes[0], np.nan), "bytes"),
+        _number("hbm_bytes_per_s", "HBM bandwidth", ratio(tree.space_bytes[0], seconds), "bytes_per_s"),
+        _number("hbm_fraction", "HBM utilization", _share(ratio(tree.space_bytes[0], seconds), peaks.bytes_per_s[0]), "fraction"),
+        _number("on_chip_read_fraction", "On-chip read utilization", chip_read, "fraction"),
+        _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
+        text_column("program", "Program", programs, "Of an operation"),
+        text_column("provenance", "Framework op", provenance, "Of an operation"),
+    )
+    n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
+    return Table("Op profile", columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
+
+
+def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
+    return Column(name, title, values, unit, description=description)
+
+
+def _share(rate: Floats, peak: float) -> Floats:
+    """Rate by its peak; not above 1, which clocks above the rated one can cause."""
+    return np.minimum(rate / peak, 1.0) if peak > 0 else np.full(len(rate), np.nan)
+
+
+def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floats]:
+    """Reading from and writing to on-chip memories: CMEM's or VMEM's share of its peak, whichever is larger."""
+    found = []
+    for cmem, vmem in ((1, 3), (2, 4)):
+        shares = np.array([_share(ratio(space[i], seconds), peaks.bytes_per_s[i]) for i in (cmem, vmem)])
+        unknown = np.isnan(shares).all(axis=0)
+        found.append(np.where(unknown, np.nan, np.nan_to_num(shares).max(axis=0)))
+    return found[0], found[1]
+
+
+def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
+    ops, peaks = found.ops, found.roofs
+    seconds = ops.busy_ps / 1e12
+    flops, hbm = float(tree.flops[0]), float(tree.space_bytes[0][0])
+    idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
+
+    def used(amount: float, peak: float) -> float | None:
+        return amount / seconds / peak if peak and seconds else None
+
+    note = "while operations run" if peaks.is_known else "no peak is known"
+    return {
+        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(found)),
+        "idle_fraction": Scalar(
+            idle, "fraction", "Idle", "no operation runs" if idle is not None else "threads run side by side: not known"
+        ),
+        "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note),
+        "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note),
+        "flop_rate_flops_per_s": Scalar(flops / seconds if seconds else None, "flops_per_s", "FLOP rate", "while operations run"),
+    }
+
+
+def _where(found: Found) -> str:
+    if found.ops.kind == "CPU":
+        return "on the host's threads together"
+    return "on one device" if found.ops.n_devices == 1 else f"on {found.ops.n_devices} devices together"
+
+
+def _verdict(tree: OpTree, found: Found) -> Verdict | None:
+    """Which category takes most, and how well the device is used meanwhile."""
+    ops = found.ops
+    if not ops.busy_ps:
+        return None
+    main = np.where(ops.is_sparse, 0, ops.self_ps)
+    times = np.bincount(ops.category.codes, main, len(ops.category.strings))
+    first = int(times.argmax())
+    name, share = ops.category.strings[first], float(times[first]) / ops.busy_ps
+    text = f"`{name}` takes {format_fraction(share)} of the operations' time: {format_time(float(times[first]))}."
+    details = []
+    level = "unknown"
+    seconds = ops.busy_ps / 1e12
+    used = [
+        (title, amount / seconds / peak)
+        for title, amount, peak in (
+            ("FLOPS", float(tree.flops[0]), found.roofs.flops_per_s),
+            ("HBM", float(tree.space_bytes[0][0]), found.roofs.bytes_per_s[0]),
+        )
+        if peak
+    ]
+    if used:
+        best = max(used, key=lambda pair: pair[1])
+        level = "warn" if best[1] < _LOW else "good"
+        parts = " and ".join(f"{format_fraction(value)} of peak {title}" for title, value in used)
+        details.append(f"While operations run they use {parts}" + (": neither is near its limit." if best[1] < _LOW else "."))
+    if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
+        level = "warn"
+        details.append(f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the profiled time.")
+    steps = (NextStep("See every operation", "hlo_stats"), NextStep("Compare with the roofline", "roofline_model"))
+    return Verdict("warn" if level == "warn" else "good" if level == "good" else "unknown", text, "compute", tuple(details), steps)
+
+
+TOOL = Tool(
+    name="op_profile",
+    title="Op profile",
+    group="Compiler",
+    summary="Where the time of compiled programs goes, and how well the device is used there",
+    view=view,
+    available=available,
+    params=(
+        Param("group_by", "Group by", "choice", "program", "What the tree's first levels are", GROUPINGS),
+        Param("idle", "Include idle", "bool", True, "Count the time in which no operation runs"),
+        Param("limit", "Children", "int", 100, "At most so many operations below a node, the longest first", minimum=1, maximum=10_000),
+        Param("program", "Program", "text", None, "Of the operation to tell about: name(id), name or id"),
+        Param("op", "Operation", "text", None, "Tell about this operation instead of the tree"),
+    ),
+)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.op_profile import TOOL
+from tests.builders import drawing
+from tests.golden_files import demo_runs
+from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.tools.drawn_session import session_of
+from tests.tools.test_hlo_stats import cells
+
+US = 1_000_000
+JOB = TpuJob(Parts(compute=0.5, infeed=0.1, outfeed=0.1, collective=0.2), n_steps=4, n_cores=2, lead_ps=0)
+
+
+@pytest.fixture(scope="module")
+def tpu(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    folder = tmp_path_factory.mktemp("op_profile") / "run"
+    return Session(str(write_run(folder, {"synthetic-tpu": tpu_xspace(JOB)})), cache=False)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Session:
+    return Session(str(demo_runs()["jax_train"]), cache=False)
+
+
+def node(found: dict[str, list[object]], name: str) -> dict[str, object]:
+    row = found["name"].index(name)
+    return {key: values[row] for key, values in found.items()}
+
+
+def test_times_and_utilizations_are_those_that_were_planted(tpu: Session) -> None:
+    found = cells(TOOL.run(tpu, None, {}), "nodes")
+    whole = JOB.n_steps * JOB.n_cores * JOB.step_ps
+    fusion = node(found, "convolution fusion")
+    assert fusion["self_time_ps"] == pytest.approx(0.5 * whole)
+    assert fusion["time_fraction"] == pytest.approx(0.5)
+    assert fusion["n_occurrences"] == 8
+    assert fusion["flops_fraction"] == pytest.approx(JOB.flops / (0.5 * JOB.step_ps / 1e12) / JOB.peak_flops_per_s)
+    assert fusion["hbm_fraction"] == pytest.approx(JOB.n_bytes / (0.5 * JOB.step_ps / 1e12) / JOB.peak_bytes_per_s)
+    assert node(found, "IDLE")["time_fraction"] == pytest.approx(0.1)
+    assert node(found, "all")["flops"] == JOB.flops * 8
+
+
+def test_without_idle_shares_are_of_the_operations(tpu: Session) -> None:
+    found = cells(TOOL.run(tpu, None, {"idle": "false"}), "nodes")
+    assert "IDLE" not in found["name"]
+    assert node(found, "convolution fusion")["time_fraction"] == pytest.approx(0.5 / 0.9)
+
+
+def test_limit_and_groups(tpu: Session) -> None:
+    assert cells(TOOL.run(tpu, None, {"group_by": "category"}), "nodes")["kind"].count("program") == 0
+    assert "dot_general" in cells(TOOL.run(tpu, None, {"group_by": "provenance"}), "nodes")["name"]
+    with pytest.raises(BadParameter):
+        TOOL.run(tpu, None, {"group_by": "colour"})
+
+
+def test_verdict_and_peaks(tpu: Session, cpu: Session) -> None:
+    verdict = TOOL.run(tpu, None, {}).verdict
+    assert verdict
+    assert verdict.text.startswith("`convolution fusion` takes 55.6 %")
+    assert "of peak HBM" in verdict.details[0]
+    payload = TOOL.run(cpu, None, {})
+    assert payload.scalars["flops_fraction"].value is None
+    assert np.isnan(cells(payload, "nodes")["flops_fraction"]).all()  # type: ignore[arg-type]
+    assert "no peak rates" in payload.diagnostics[0].message
+
+
+def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = write_run(tmp_path_factory.mktemp("op_profile") / "run", tpu_hosts(JOB, (1.0, 1.0)))
+    session = Session(str(folder), cache=False)
+    one, both = (cells(TOOL.run(session, hosts, {}), "nodes") for hosts in ([session.hosts[0]], None))
+    assert both["name"] == one["name"]
+    assert both["self_time_ps"] == [2 * n for n in one["self_time_ps"]]  # type: ignore[operator]
+    assert both["hbm_fraction"] == pytest.approx(one["hbm_fraction"], nan_ok=True)
+
+
+def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
+    nodes = cells(TOOL.run(cpu, None, {"limit": "10000"}), "nodes")
+    ops = [(p, n) for p, n, k in zip(nodes["program"], nodes["name"], nodes["kind"], strict=True) if k == "op"]
+    times = [time for time, kind in zip(nodes["self_time_ps"], nodes["kind"], strict=True) if kind == "op"]
+    for (program, op), time in zip(ops, times, strict=True):
+        payload = TOOL.run(cpu, None, {"program": str(program), "op": str(op)})
+        facts = dict(zip(*(cells(payload, "facts")[key] for key in ("name", "value")), strict=True))
+        assert facts["Name"] == op
+        assert str(facts["HLO"]).startswith(f"%{op} = ")
+        assert payload.scalars["self_time_ps"].value == time
+        if facts["Opcode"] == "dot":
+            product = {key: values[0] for key, values in cells(payload, "products").items()}
+            flops = 2.0 * product["batch"] * product["rows"] * product["contracted"] * product["columns"]  # type: ignore[operator]
+            assert payload.scalars["flops"].value == flops
+        if facts["Opcode"] == "fusion":
+            assert payload.tables["contents"].n_rows > 0
+
+
+def test_an_operation_that_did_not_run_is_refused(cpu: Session) -> None:
+    for params in ({"op": "nothing.77"}, {"op": "", "program": "x"}):
+        if params["op"]:
+            with pytest.raises(BadParameter):
+                TOOL.run(cpu, None, params)
+
+
+def test_without_compiled_operations_it_says_why() -> None:
+    with pytest.raises(ToolUnavailable):
+        TOOL.run(session_of(drawing("main [x ]")), None, {})

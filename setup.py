@@ -25,7 +25,10 @@ STATIC = ROOT / "tb_tpuprof" / "serve" / "static"
 LICENSES = STATIC / "THIRD_PARTY_LICENSES.txt"
 OLDEST_NODE = (20, 19)
 
-NATIVE = ("events", "interning", "intervals", "json_events", "pairing", "selection", "tallies", "texts", "timeline", "trace_json", "wire")
+NATIVE = (
+    "events", "interning", "intervals", "json_events", "packing", "pairing", "selection", "tallies", "texts", "timeline",
+    "trace_json", "wire",
+)  # fmt: skip
 
 
 class BuildNative(build_ext):

@@ -10,6 +10,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +59,16 @@ class Names:
 
     def text(self, name: int) -> str:
         """What the number stands for."""
-        n = len(self.strings)
-        return self.more[name - n] if name >= n else self.strings.get(name)
+        found = self._known.get(name)
+        if found is None:
+            n = len(self.strings)
+            found = self._known[name] = self.more[name - n] if name >= n else self.strings.get(name)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[int, str]:
+        """Texts that have been looked up: a picture asks for the same ones as the one before."""
+        return {}
 
     @property
     def n_names(self) -> int:
@@ -77,7 +86,7 @@ class Names:
             names[mine[found]] = self.own_name[at[found]]
         return names
 
-    def distinct(self, names: Int32s) -> tuple[npt.NDArray[np.intp], Int32s]:
+    def distinct(self, names: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.intp], Int32s]:
         """(the distinct numbers, for each name its place among them)."""
         mark = np.zeros(self.n_names, np.bool_)
         mark[names] = True
@@ -101,6 +110,7 @@ def first_more(names: Names, more: tuple[str, ...]) -> int:
     return names.n_names - len(more)
 
 
+@lru_cache(1 << 16)
 def color_key(name: str) -> int:
     """A small number that a name keeps in all runs and hosts: the low 8 bits of its CRC-32."""
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) % _N_COLORS

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tb_tpuprof.encode.gzip_columns import side_by_side
 from tb_tpuprof.encode.json import dumps, payload_object
+from tb_tpuprof.native import packed
 from tb_tpuprof.tools.base import Column, Payload
 
 MAGIC = b"TPC1"
 _ALIGN = 8
-_INTS = (("u1", np.uint8), ("u2", np.uint16), ("u4", np.uint32), ("i1", np.int8), ("i2", np.int16), ("i4", np.int32))
-MAX_EXACT = 2**53
+_MANY_ROWS = 10_000  # below this a thread costs more than it saves
 
 
 def encode_columns(payload: Payload) -> bytes:
     """The payload with each column's rows as one typed array of the narrowest type that holds them."""
     buffers: list[bytes] = []
     size = 0
+    large = {id(column): column for table in payload.tables.values() for column in table.columns if len(column.values) >= _MANY_ROWS}
+    ahead = dict(zip(large, side_by_side(_buffer, list(large.values())), strict=True)) if large else {}
 
     def place(column: Column) -> dict[str, Any]:
         nonlocal size
-        name, values, is_delta = narrowed(column)
-        facts = {"dtype": name, "offset": size, "length": len(values), "delta": is_delta}
-        data = values.tobytes()
-        data += b"\0" * (-len(data) % _ALIGN)
-        buffers.append(data)
-        size += len(data)
+        facts, data = ahead.get(id(column)) or _buffer(column)
+        facts["offset"] = size
+        buffers.append(data + b"\0" * (-len(data) % _ALIGN))
+        size += len(buffers[-1])
         return {"buffer": facts, **({"strings": list(column.strings)} if column.strings is not None else {})}
 
     header = dumps(payload_object(payload, place))
@@ -37,21 +38,16 @@ def encode_columns(payload: Payload) -> bytes:
     return b"".join([MAGIC, struct.pack("<I", len(header)), header, *buffers])
 
 
-def narrowed(column: Column) -> tuple[str, npt.NDArray[Any], bool]:
-    """(dtype's name, array, whether it holds differences). Integers beyond 2^53 lose their last bits, as JSON's do in a browser."""
+def _buffer(column: Column) -> tuple[dict[str, Any], bytes]:
+    """What the header says of a column's buffer, and the buffer. Integers beyond 2^53 lose their last bits, as JSON's do in a browser."""
     values = column.values
+    facts: dict[str, Any] = {"dtype": "u1", "offset": 0, "length": len(values), "delta": False}
     if values.dtype.kind == "b":
-        return "u1", values.astype(np.uint8), False
-    if values.dtype.kind == "f":
-        return ("f4", values, False) if values.dtype == np.float32 else ("f8", values.astype("<f8"), False)
-    if not len(values):
-        return "u1", np.empty(0, np.uint8), False
-    is_delta = column.delta and abs(int(values.max())) < MAX_EXACT and abs(int(values.min())) < MAX_EXACT
-    if is_delta:
-        values = np.diff(values, prepend=values.dtype.type(0))
-    low, high = int(values.min()), int(values.max())
-    for name, dtype in _INTS:
-        limits = np.iinfo(dtype)
-        if limits.min <= low and high <= limits.max:
-            return name, values.astype(dtype), is_delta
-    return "f8", values.astype("<f8"), is_delta
+        return facts, values.astype(np.uint8).tobytes()
+    if values.dtype == np.float32:
+        return {**facts, "dtype": "f4"}, values.tobytes()
+    if values.dtype.kind != "f" and values.dtype != np.uint64:
+        with contextlib.suppress(OverflowError):
+            dtype, base, scale, data = packed(np.ascontiguousarray(values, np.int64), column.delta)
+            return {**facts, "dtype": dtype, "delta": column.delta, "base": base, "scale": scale}, data
+    return {**facts, "dtype": "f8"}, values.astype("<f8").tobytes()

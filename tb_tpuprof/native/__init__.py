@@ -13,6 +13,7 @@ try:
     from tb_tpuprof.native.interning import intern
     from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
     from tb_tpuprof.native.json_events import scan
+    from tb_tpuprof.native.packing import Looks, is_dense, packed
     from tb_tpuprof.native.pairing import pair_up
     from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
@@ -24,6 +25,7 @@ try:
 except ImportError:
     from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, rows_by_depth
     from tb_tpuprof.native.plain_json_events import scan
+    from tb_tpuprof.native.plain_packing import Looks, is_dense, packed
     from tb_tpuprof.native.plain_pairing import pair_up
     from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
@@ -34,6 +36,7 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "EventWriter", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "lanes", "match",
-    "matches", "members", "nest", "outermost", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of", "scan", "spans", "tally",
+    "IS_COMPILED", "EventWriter", "Looks", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "is_dense",
+    "lanes", "match", "matches", "members", "nest", "outermost", "packed", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of",
+    "scan", "spans", "tally",
 ]  # fmt: skip

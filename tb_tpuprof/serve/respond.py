@@ -16,6 +16,12 @@ from tb_tpuprof.errors import ProfilerError
 logger = logging.getLogger("tb_tpuprof")
 _MIN_GZIP_BYTES = 1024
 _GZIP_LEVEL = 4
+
+
+def _gzipped(content: bytes) -> bytes:
+    return gzip.compress(content, _GZIP_LEVEL, mtime=0)
+
+
 _POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -24,7 +30,10 @@ _POLICY = (
 
 @dataclass(frozen=True)
 class Body:
-    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use without asking again."""
+    """What a route answers. `tag` is the content's fingerprint if known beforehand; `max_age` allows use without asking again.
+
+    `gzipped` compresses the content.
+    """
 
     content: bytes
     content_type: str
@@ -32,6 +41,7 @@ class Body:
     filename: str = ""
     max_age: int = 0
     status: int = 200
+    gzipped: Callable[[bytes], bytes] = _gzipped
 
 
 Handler = Callable[[Request], Body]
@@ -79,7 +89,7 @@ def _success(request: Request, body: Body) -> Response:
     response = Response(status=body.status, mimetype=body.content_type)
     can_shrink = len(content) >= _MIN_GZIP_BYTES and body.content_type != "application/gzip"
     if can_shrink and "gzip" in request.headers.get("Accept-Encoding", ""):
-        content = gzip.compress(content, _GZIP_LEVEL, mtime=0)
+        content = body.gzipped(content)
         response.headers["Content-Encoding"] = "gzip"
     response.set_data(content)
     response.headers["Vary"] = "Accept-Encoding"

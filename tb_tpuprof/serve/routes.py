@@ -119,7 +119,7 @@ def _file(path: Path, max_age: int) -> Body:
 
 def _encoded(payload: Payload, form: str, table: str, tag: str) -> Body:
     if form == "columns":
-        return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag)
+        return Body(encode.encode_columns(payload), "application/x-tpuprof-columns", tag, gzipped=encode.gzipped)
     if form == "csv":
         return Body(encode.encode_csv(payload, table), "text/csv", tag, f"{payload.tool}_{_file_name(payload.run)}.csv")
     return Body(encode.encode_json(payload), "application/json", tag)

@@ -9,7 +9,7 @@ from tb_tpuprof.tools.trace_details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_flows import flows_table
 from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
 from tb_tpuprof.tools.trace_questions import minimap_answer, search_answer, totals_answer
-from tb_tpuprof.tools.trace_window import Window, boxes_table, counters_table, steps_table, tracks_table
+from tb_tpuprof.tools.trace_window import Window, boxes_tables, counters_table, steps_table, tracks_table
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 
@@ -49,8 +49,8 @@ def window_of(opened: View, params: Params) -> Window:
 
 def _window_answer(opened: View, window: Window, params: Params) -> Answer:
     chosen = opened.chosen_tracks(str(params.get("tracks", "")))
-    boxes = boxes_table(chosen, window)
-    n_merged = next(column for column in boxes.columns if column.name == "n_merged").values
+    drawn = boxes_tables(chosen, window)
+    n_merged = next(column for column in drawn["boxes"].columns if column.name == "n_merged").values
     scalars = {
         "trace_duration_ps": Scalar(opened.duration_ps, "ps", "Trace"),
         "start_ps": Scalar(window.start_ps, "ps", "Window's start"),
@@ -60,7 +60,7 @@ def _window_answer(opened: View, window: Window, params: Params) -> Answer:
     }
     tables = {
         "tracks": tracks_table(opened),
-        "boxes": boxes,
+        **drawn,
         "counters": counters_table(chosen, window),
         "steps": steps_table(opened, window),
         "hosts": hosts_table(opened),

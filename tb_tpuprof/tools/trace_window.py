@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline import event_names
 from tb_tpuprof.analysis.timeline_counters import counter_samples, highest_value
 from tb_tpuprof.analysis.timeline_layers import Layer
-from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, color_key
+from tb_tpuprof.analysis.timeline_looks import box_columns
+from tb_tpuprof.analysis.timeline_names import color_key
 from tb_tpuprof.analysis.timeline_steps import step_marks
 from tb_tpuprof.analysis.timeline_tracks import Track
 from tb_tpuprof.tools.base import Column, Table
@@ -19,7 +19,6 @@ from tb_tpuprof.tools.trace_hosts import HostView, View
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
-_KEEP = 255
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class TextCodes:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def of(self, view: HostView, names: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def of(self, view: HostView, names: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
         """Codes of a host's names."""
         distinct, place = view.drawn.names.distinct(names)
         text = view.drawn.names.text
@@ -125,81 +124,43 @@ def counters_table(chosen: Chosen, window: Window) -> Table:
     )
 
 
-def boxes_table(chosen: Chosen, window: Window) -> Table:
-    """Boxes by host, layer, track, depth and start."""
+def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
+    """`boxes` by host, layer, track, depth and start, and `colors` of their names."""
     codes = TextCodes()
-    parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)] or [
-        (np.empty(0, np.int64),) * 9
-    ]
-    columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)]
+    columns = parts[0] if len(parts) == 1 else np.concatenate([np.empty((9, 0), np.int64), *parts], axis=1)
     track, depth, start, duration, longest, name, family, event, n_merged = columns
     strings = codes.strings
     keys = np.array([color_key(text) for text in strings], np.uint8)
-    return Table(
+    boxes = Table(
         "Boxes",
         (
             Column("track", "Track", track, "id"),
             Column("depth", "Depth", depth, "count"),
             Column("start_ps", "Start", start, "ps", delta=True),
             Column("duration_ps", "Duration", duration, "ps"),
-            Column("longest_ps", "Longest", longest, "ps", description="the longest event in the box"),
+            Column("longest_ps", "Longest", longest, "ps", description="of several events the longest, to ten binary digits; else 0"),
             Column("name", "Name", name, strings=strings),
-            Column("color_key", "Colour", keys[name] if len(strings) else np.empty(0, np.uint8), "id"),
             Column("family", "Family", family, "id"),
             Column("event", "Event", event, "id", delta=True),
             Column("n_merged", "Events", n_merged, "count"),
         ),
     )
+    return {
+        "boxes": boxes,
+        "colors": Table("Colours", (Column("color_key", "Colour", keys, "id"),), "A row for each text of `boxes.name`."),
+    }
 
 
-def _boxes(
-    host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes
-) -> tuple[npt.NDArray[np.generic], ...]:
+def _boxes(host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes) -> npt.NDArray[np.int64]:
+    """Columns of boxes, with times, tracks, names and events as the view numbers them."""
     start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
-    found = layer.rows.boxes(layer.rows_of(lines), start_ps, end_ps, window.pixel_ps)
-    row, event = found["row"], np.ascontiguousarray(found["event"])
-    start, duration = np.ascontiguousarray(found["start"]), np.ascontiguousarray(found["duration"])
-    n_merged = np.ascontiguousarray(found["n_merged"])
-    _snap(start, duration, n_merged, start_ps, window.pixel_ps)
-    line = layer.row_line[row]
-    name = event_names(host.trace, host.drawn, layer, event)
-    family = _families(host, layer, line, event, name)
-    event_ids = host.event_ids(event.astype(np.int64) + layer.first_event)
-    return (
-        host.track_ids(line + layer.first_line), layer.row_depth[row], start + host.offset_ps, duration, found["longest"],
-        codes.of(host, name), family, event_ids, n_merged,
-    )  # fmt: skip
-
-
-def _families(
-    host: HostView, layer: Layer, line: npt.NDArray[np.int32], event: npt.NDArray[np.int32], name: npt.NDArray[np.int32]
-) -> npt.NDArray[np.uint8]:
-    """Families of boxes: that of the line where all on it are of one, else the event's own; numbered steps are steps."""
-    of_line = np.full(layer.n_lines, _KEEP, np.uint8)
-    for track in host.tracks:
-        if layer_of_line(host, track.line) is layer:
-            default = Family.XLA_OP if track.is_derived else _KEEP
-            of_line[track.line - layer.first_line] = FAMILY_OF_KIND.get(track.kind, default)
-    if layer is host.drawn.derived:
-        return of_line[line]
-    names = host.drawn.names
-    family = names.family_of_metadata[host.trace.events["metadata"][event]]
-    family[name >= len(names.strings)] = Family.STEP
-    fixed = of_line[line]
-    return np.where(fixed == _KEEP, family, fixed)
-
-
-def _snap(
-    start: npt.NDArray[np.int64], duration: npt.NDArray[np.int64], n_merged: npt.NDArray[np.int32], origin_ps: int, pixel_ps: int
-) -> None:
-    """Widen merged boxes to whole pixels, within their two: no eye can tell, and a full screen takes a third of the bytes."""
-    merged = np.flatnonzero(n_merged > 1)
-    begin = start[merged] - origin_ps
-    end = -(-(begin + duration[merged]) // pixel_ps) * pixel_ps
-    begin = np.maximum(begin, 0) // pixel_ps * pixel_ps
-    pair_end = begin // (2 * pixel_ps) * (2 * pixel_ps) + 2 * pixel_ps
-    start[merged] = begin + origin_ps
-    duration[merged] = np.minimum(end, pair_end) - begin
+    columns = box_columns(host.trace, host.drawn, layer, lines, start_ps, end_ps, window.pixel_ps)
+    columns[0] = host.track_ids(columns[0] + layer.first_line)
+    columns[2] += host.offset_ps
+    columns[5] = codes.of(host, columns[5])
+    columns[7] = host.event_ids(columns[7] + layer.first_event)
+    return columns
 
 
 def steps_table(view: View, window: Window) -> Table:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import itertools
 import json
 import struct
 from typing import Any
@@ -13,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.encode import encode_columns, encode_csv, encode_json, encode_text
-from tb_tpuprof.encode.columns import narrowed
+from tb_tpuprof.encode import encode_columns, encode_csv, encode_json, encode_text, gzipped
 from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.native import packed
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
 
@@ -38,20 +40,29 @@ def payload() -> Payload:
     return Payload("x", "run/1", ("h",), {"ops": table}, scalars, verdict, diagnostics)
 
 
+def decode_buffer(data: bytes, buffer: dict[str, Any]) -> list[Any]:
+    """One column: floats as they are, whole numbers from their planes."""
+    n, width = buffer["length"], int(buffer["dtype"][1])
+    if buffer["dtype"][0] == "f":
+        return np.frombuffer(data, f"<f{width}", n).tolist()  # type: ignore[no-any-return]
+    planes = [data[k * n : k * n + n] for k in range(width)]
+    numbers = [int.from_bytes(bytes(parts), "little", signed=buffer["dtype"][0] == "i") for parts in zip(*planes, strict=True)]
+    if buffer["delta"]:
+        numbers = list(itertools.accumulate(numbers))
+    return [buffer.get("base", 0) + buffer.get("scale", 1) * number for number in numbers]
+
+
 def decode_columns(body: bytes) -> dict[str, Any]:
     """Binary columns back to the JSON object: what docs/http_api.md tells a client to do."""
     assert body[:4] == b"TPC1"
     (size,) = struct.unpack("<I", body[4:8])
     assert size % 8 == 0
     told = json.loads(body[8 : 8 + size])
-    types = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "i1": "<i1", "i2": "<i2", "i4": "<i4", "f4": "<f4", "f8": "<f8"}
     for table in told["tables"].values():
         for column in table["columns"]:
             buffer = column.pop("buffer")
             assert buffer["offset"] % 8 == 0
-            values = np.frombuffer(body, types[buffer["dtype"]], buffer["length"], 8 + size + buffer["offset"]).tolist()
-            if buffer["delta"]:
-                values = np.cumsum(values).tolist()
+            values = decode_buffer(body[8 + size + buffer["offset"] :], buffer)
             if column["kind"] == "bool":
                 values = [bool(value) for value in values]
             told_values = [None if value != value or abs(value) == float("inf") else value for value in values]
@@ -90,12 +101,39 @@ def test_text_is_scaled_and_harmless_to_a_terminal() -> None:
     assert "nan" not in text.lower().replace("name", "")
 
 
-@given(st.lists(st.integers(-(2**52), 2**52), max_size=20), st.booleans())
-def test_narrowing_keeps_every_value(values: list[int], delta: bool) -> None:
-    name, array, is_delta = narrowed(Column("c", "C", np.array(values, np.int64), delta=delta))
-    back = np.cumsum(array.astype(np.float64)) if is_delta else array.astype(np.float64)
-    assert back.tolist() == values
-    assert array.dtype.itemsize == int(name[1])
+WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
+LISTS = st.one_of(st.lists(WHOLE, max_size=20), st.lists(st.integers(-300, 300).map(lambda i: 10**9 + 7 * i), max_size=20))
+
+
+@given(LISTS, st.booleans())
+def test_packing_keeps_every_value(values: list[int], delta: bool) -> None:
+    found = encode_columns(Payload("x", "r", (), {"t": Table("T", (Column("c", "C", np.array(values, np.int64), delta=delta),))}))
+    (column,) = decode_columns(found)["tables"]["t"]["columns"]
+    assert column["values"] == values
+
+
+def test_what_is_regular_takes_a_byte_and_ids_of_a_far_host_two() -> None:
+    regular = np.arange(300, dtype=np.int64) * 2_446_501_994 + 12_345
+    far = 77 * 2**40 + np.arange(0, 60_000, 200, dtype=np.int64)
+    assert [packed(regular, True)[:3], packed(far, False)[0]] == [("u1", 12_345, 2_446_501_994), "u2"]
+    assert packed(np.array([5, 1, 5]), False) == ("u1", 0, 1, b"\5\1\5")
+    assert packed(np.array([1000, 1512, 1256]), True) == ("i1", 1000, 256, b"\0\2\xff")
+
+
+def test_numbers_beyond_a_browsers_are_floats() -> None:
+    body = encode_columns(Payload("x", "r", (), {"t": Table("T", (Column("c", "C", np.array([2**60, 1])),))}))
+    assert decode_columns(body)["tables"]["t"]["columns"][0]["values"] == [float(2**60), 1.0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 1000, 40_000, 300_000])
+@pytest.mark.parametrize("dense", [0.0, 0.5, 1.0])
+def test_compressed_columns_are_gzip(n: int, dense: float) -> None:
+    chance = np.random.default_rng(n)
+    numbers = chance.integers(0, 256, n) * (chance.random(n // 1000 + 1) < dense).repeat(1000)[:n]
+    body = encode_columns(Payload("x", "r", (), {"t": Table("T", (Column("c", "C", numbers), Column("d", "D", np.arange(n), delta=True)))}))
+    assert gzip.decompress(gzipped(body)) == body
+    if n >= 40_000:
+        assert len(gzipped(body)) < n * (dense + 0.15) + 2000
 
 
 def test_text_columns_are_interned() -> None:

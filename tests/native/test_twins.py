@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_tallies, plain_timeline, plain_wire
+from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_packing, plain_tallies, plain_timeline, plain_wire
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 
@@ -178,3 +178,53 @@ def test_scattered_keys_are_not_counted() -> None:
 
     assert selection.match(np.array([0, 2**31], np.int64), np.array([2**31], np.int64), 64) is None
     assert selection.match(np.array([-(2**63), 2**63 - 1], np.int64), np.array([1], np.int64), 64) is None
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.integers(-(10**6), 10**6), max_size=30), st.integers(1, 10**9), st.integers(0, 10**9), st.booleans())
+def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> None:
+    from tb_tpuprof.native import packing
+
+    numbers = np.array(values, np.int64) * (scale if abs(base) % 2 else 1) + base
+    assert packing.packed(numbers, is_delta) == plain_packing.packed(numbers, is_delta)
+    for far in ([2**53], [-(2**53), 1]):
+        for packed in (packing.packed, plain_packing.packed):
+            with pytest.raises(OverflowError):
+                packed(np.array(far), is_delta)
+
+
+@given(st.binary(max_size=3000), st.integers(1, 7), st.integers(1, 500))
+def test_density(data: bytes, repeats: int, chunk_bytes: int) -> None:
+    from tb_tpuprof.native import packing
+
+    assert same(packing.is_dense(data * repeats, chunk_bytes), plain_packing.is_dense(data * repeats, chunk_bytes))
+    assert plain_packing.is_dense(np.random.default_rng(1).bytes(1 << 15), 1 << 15).all()
+    assert not plain_packing.is_dense(b"columns " * 4096, 1 << 15).any()
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5000), st.integers(0, 20_000))
+def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
+    from tb_tpuprof.native import packing
+
+    rng = np.random.default_rng(seed)
+    n = 40
+    boxes = np.zeros(n, plain_timeline.BOX)
+    boxes["n_merged"] = rng.integers(1, 4, n)
+    pair = origin_ps + 2 * pixel_ps * rng.integers(0, 9, n)  # what is merged begins within two pixels, or before the window
+    boxes["start"] = pair + rng.integers(-1 if pixel_ps > 1 else 0, 2 * pixel_ps, n)
+    boxes["duration"] = rng.integers(2, 2 * pixel_ps + 2, n)
+    boxes["longest"] = rng.integers(0, 2**40, n)
+    boxes["row"], boxes["event"] = rng.integers(0, 6, n), rng.integers(0, 50, n)
+    of_row = tuple(rng.integers(0, 4, 6).astype(np.int32) for _ in range(2))
+    of_key = rng.integers(0, 99, 8).astype(np.int32), rng.integers(0, 9, 8).astype(np.uint8), rng.integers(0, 2, 8).astype(np.uint8)
+    key, of_line = rng.integers(0, 8, 50).astype(np.int32), rng.choice([3, 255], 4).astype(np.uint8)
+    found = []
+    for twin in (packing, plain_packing):
+        columns, own = np.zeros((9, n), np.int64), np.zeros(n, np.uint8)
+        twin.Looks(of_row, key, of_key, of_line).fill(columns, own, boxes, origin_ps, pixel_ps)
+        found.append((columns, own))
+    assert same(*found)
+    merged = boxes["n_merged"] > 1
+    assert (abs(found[0][0][4] - boxes["longest"]) <= boxes["longest"] / 1024)[merged].all()
+    assert (found[0][0][4] == 0)[~merged].all()

@@ -94,7 +94,7 @@ def brute_boxes(events: list[dict[str, Any]], begin: int, end: int, pixel: int) 
                 runs.append(run)
         for run in runs:
             longest = max(run, key=lambda e: (e["duration"], -e["event"]))
-            boxes.append((track, depth, longest["duration"], longest["event"], len(run)))
+            boxes.append((track, depth, longest["duration"] if len(run) > 1 else 0, longest["event"], len(run)))
     return boxes
 
 
@@ -106,7 +106,8 @@ def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(t
     found = rows(payload, "boxes")
     pixel = max(1, -(-length // width))
     expected = brute_boxes(events, begin, begin + length, pixel)
-    assert sorted((box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found) == sorted(expected)
+    told = [(box["track"], box["depth"], box["longest_ps"], box["event"], box["n_merged"]) for box in found]  # exact below 2^10
+    assert sorted(told) == sorted(expected)
     for box in found:
         event = events[box["event"]]
         assert box["name"] == event["name"]

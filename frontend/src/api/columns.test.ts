@@ -9,12 +9,14 @@ interface Part {
   bytes: ArrayBuffer;
   length: number;
   delta?: boolean;
+  base?: number;
+  scale?: number;
 }
 
 function encode(parts: Part[], nRows: number): ArrayBuffer {
   let offset = 0;
-  const columns = parts.map(({ column, dtype, bytes, length, delta = false }) => {
-    const buffer = { dtype, offset, length, delta };
+  const columns = parts.map(({ column, dtype, bytes, length, delta = false, base = 0, scale = 1 }) => {
+    const buffer = { dtype, offset, length, delta, base, scale };
     offset += Math.ceil(bytes.byteLength / 8) * 8;
     return { ...column, buffer };
   });
@@ -37,7 +39,7 @@ const sample = (): ArrayBuffer =>
   encode(
     [
       { column: { name: 'name', title: 'Name', unit: '', kind: 'text', strings: ['a', 'b'] }, dtype: 'i1', bytes: new Int8Array([1, -1, 0]).buffer, length: 3 },
-      { column: { name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' }, dtype: 'u2', bytes: new Uint16Array([10, 5, 60000]).buffer, length: 3, delta: true },
+      { column: { name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' }, dtype: 'u2', bytes: new Uint8Array([0, 5, 0x60, 0, 0, 0xea]).buffer, length: 3, delta: true, base: 10 },
       { column: { name: 'share', title: 'Share', unit: 'fraction', kind: 'number' }, dtype: 'f8', bytes: new Float64Array([0.5, Number.NaN, 1]).buffer, length: 3 },
       { column: { name: 'eager', title: 'Eager', unit: '', kind: 'bool' }, dtype: 'u1', bytes: new Uint8Array([1, 0, 1]).buffer, length: 3 },
     ],
@@ -53,6 +55,18 @@ describe('decodeColumns', () => {
       { name: null, start_ps: 15, share: null, eager: false },
       { name: 'a', start_ps: 60015, share: 1, eager: true },
     ]);
+  });
+
+  it.each([
+    ['u1', [0, 7, 255], 100, 1, [100, 107, 355]],
+    ['i1', [0, 2, 255], 1000, 256, [1000, 1512, 744]],
+    ['u3', [1, 2, 0, 0, 1, 0, 0, 0, 1], 0, 1, [1, 258, 65536]],
+    ['i2', [255, 0, 1, 255, 128, 127], 0, 10, [-10, -327680, 325130]],
+    ['u7', [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 1], 0, 1, [1 + 2 ** 52, 0, 2 ** 48]],
+  ])('reads numbers of type %s from planes', (dtype, bytes, base, scale, expected) => {
+    const body = encode([{ column: { name: 'x', title: 'X', unit: '', kind: 'number' }, dtype, bytes: new Uint8Array(bytes).buffer, length: 3, base, scale }], 3);
+    const column = findColumn(decodeColumns(body).tables['rows'], 'x') as NumberColumn;
+    expect([0, 1, 2].map((row) => numberAt(column, row))).toEqual(expected);
   });
 
   it('keeps typed arrays', () => {

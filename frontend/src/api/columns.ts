@@ -6,51 +6,64 @@ export const COLUMNS_TYPE = 'application/x-tpuprof-columns';
 const MAGIC = 'TPC1';
 const PREAMBLE_BYTES = 8;
 
-const ARRAYS = {
-  u1: Uint8Array,
-  u2: Uint16Array,
-  u4: Uint32Array,
-  i1: Int8Array,
-  i2: Int16Array,
-  i4: Int32Array,
-  f4: Float32Array,
-  f8: Float64Array,
-} as const;
+const FLOATS = { f4: Float32Array, f8: Float64Array } as const;
+const MAX_INT_BYTES = 7;
 
-type Dtype = keyof typeof ARRAYS;
-export type ColumnArray = InstanceType<(typeof ARRAYS)[Dtype]>;
+export type ColumnArray = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
 interface BufferHead {
-  dtype: Dtype;
+  /** f4, f8, or u1–u7 and i1–i7: whole numbers of so many bytes. */
+  dtype: string;
   /** Bytes from the end of the header. */
   offset: number;
   length: number;
   /** The buffer holds differences: a value is the running sum. */
   delta: boolean;
+  /** A value is base + scale × what the buffer holds. */
+  base?: number;
+  scale?: number;
 }
 
 type Headed<C extends Column> = Omit<C, 'values' | 'codes'> & { buffer?: BufferHead };
 type HeadTable = Omit<Table, 'columns'> & { columns: (Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>)[] };
 type HeadPayload = Omit<Payload, 'tables'> & { tables: Record<string, HeadTable> };
 
-function runningSum(differences: ColumnArray): Float64Array<ArrayBuffer> {
-  const values = new Float64Array(differences.length);
+/** Whole numbers whose bytes lie in planes, all lowest ones first. */
+function fromPlanes(bytes: Uint8Array, n: number, isSigned: boolean): Float64Array<ArrayBuffer> {
+  const values = new Float64Array(n);
+  const nPlanes = bytes.length / Math.max(n, 1);
+  for (let plane = 0; plane < nPlanes; plane++) {
+    const factor = 2 ** (8 * plane);
+    const first = plane * n;
+    const flip = isSigned && plane === nPlanes - 1 ? 128 : 0;
+    // The highest byte of a signed number is -128 … 127.
+    for (let i = 0; i < n; i++) values[i] = (values[i] as number) + (((bytes[first + i] as number) ^ flip) - flip) * factor;
+  }
+  return values;
+}
+
+function decodeInts(bytes: Uint8Array<ArrayBuffer>, isSigned: boolean, head: BufferHead): ColumnArray {
+  const { length: n, delta, base = 0, scale = 1 } = head;
+  if (bytes.length === n && !isSigned && !delta && base === 0 && scale === 1) return bytes;
+  const values = fromPlanes(bytes, n, isSigned);
   let sum = 0;
-  for (let i = 0; i < differences.length; i++) {
-    sum += differences[i] as number;
-    values[i] = sum;
+  for (let i = 0; i < n; i++) {
+    sum = delta ? sum + (values[i] as number) : (values[i] as number);
+    values[i] = base + scale * sum;
   }
   return values;
 }
 
 function decodeBuffer(body: ArrayBuffer, start: number, head: BufferHead): ColumnArray {
-  const make = ARRAYS[head.dtype];
-  if (!make) throw new Error(`unknown column type ${String(head.dtype)}`);
+  const [letter, width] = [head.dtype.slice(0, 1), Number(head.dtype.slice(1))];
+  const isInt = (letter === 'u' || letter === 'i') && Number.isInteger(width) && width >= 1 && width <= MAX_INT_BYTES;
+  const make = FLOATS[head.dtype as keyof typeof FLOATS] as (typeof FLOATS)[keyof typeof FLOATS] | undefined;
+  if (!isInt && !make) throw new Error(`unknown column type ${head.dtype}`);
   const from = start + head.offset;
-  const end = from + head.length * make.BYTES_PER_ELEMENT;
+  const end = from + head.length * width;
   if (head.offset < 0 || head.length < 0 || end > body.byteLength) throw new Error('a column reaches beyond the end of the answer');
-  const raw = from % make.BYTES_PER_ELEMENT === 0 ? new make(body, from, head.length) : new make(body.slice(from, end));
-  return head.delta ? runningSum(raw) : raw;
+  if (!make) return decodeInts(new Uint8Array(body, from, head.length * width), letter === 'i', head);
+  return from % width === 0 ? new make(body, from, head.length) : new make(body.slice(from, end));
 }
 
 function decodeTable(table: HeadTable, body: ArrayBuffer, start: number): Table {

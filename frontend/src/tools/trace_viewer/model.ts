@@ -186,11 +186,12 @@ function decodeFlows(table: Table | undefined): Flow[] {
 }
 
 /** By the server's families and keys; by the names where it sends none. */
-function stylesOf(table: Table | undefined, n: number, names: readonly string[], nameId: Int32Array): Uint8Array {
-  const [family, key] = [numberColumn(table, 'family'), numberColumn(table, 'color_key')];
+function stylesOf(table: Table | undefined, colors: Table | undefined, names: readonly string[], nameId: Int32Array): Uint8Array {
+  const n = nameId.length;
+  const [family, key] = [numberColumn(table, 'family'), numberColumn(colors, 'color_key')];
   const style = new Uint8Array(n);
   if (family && key) {
-    for (let i = 0; i < n; i++) style[i] = styleOf(family.values[i] ?? 0, key.values[i] ?? 0);
+    for (let i = 0; i < n; i++) style[i] = styleOf(family.values[i] ?? 0, key.values[nameId[i] as number] ?? 0);
     return style;
   }
   const styles = stylesOfNames(names);
@@ -198,7 +199,7 @@ function stylesOf(table: Table | undefined, n: number, names: readonly string[],
   return style;
 }
 
-function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
+function decodeBoxes(table: Table | undefined, colors: Table | undefined, rowFirst: Int32Array): Boxes {
   const n = table?.n_rows ?? 0;
   const column = (name: string, missing: number): Float64Array => numbersOf(numberColumn(table, name), n, missing);
   const name = textColumn(table, 'name');
@@ -207,6 +208,8 @@ function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
   const nameId = new Int32Array(n);
   for (let i = 0; i < n; i++) nameId[i] = codeOf(name?.codes[i], names.length);
   const durationPs = column('duration_ps', 0);
+  const longestPs = column('longest_ps', 0);
+  for (let i = 0; i < n; i++) longestPs[i] ||= durationPs[i] as number;
   return {
     n,
     startPs: column('start_ps', 0),
@@ -215,17 +218,17 @@ function decodeBoxes(table: Table | undefined, rowFirst: Int32Array): Boxes {
     eventId: column('event', -1),
     nMerged: column('n_merged', 1),
     names,
-    style: stylesOf(table, n, names, nameId),
-    longestPs: numberColumn(table, 'longest_ps') ? column('longest_ps', 0) : durationPs,
+    style: stylesOf(table, colors, names, nameId),
+    longestPs,
     rowFirst,
   };
 }
 
 export function decodeWindow(payload: Payload, request: WindowRequest): TraceWindow {
-  const { boxes: table, counters, steps, flows } = payload.tables;
+  const { boxes: table, colors, counters, steps, flows } = payload.tables;
   const n = table?.n_rows ?? 0;
   const rows = rowsOf(numbersOf(numberColumn(table, 'track'), n, 0), numbersOf(numberColumn(table, 'depth'), n, 0));
-  const boxes = decodeBoxes(table, rows.first);
+  const boxes = decodeBoxes(table, colors, rows.first);
   const startPs = scalarNumber(payload, 'start_ps') ?? request.startPs ?? 0;
   const endPs = scalarNumber(payload, 'end_ps') ?? request.endPs ?? scalarNumber(payload, 'trace_duration_ps') ?? 0;
   return {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Column, Payload, Table } from '../../api/types';
+import type { Column, Payload, Table, TextColumn } from '../../api/types';
 import { PIN_PX } from '../../canvas/boxes';
 import { RULER_PX } from '../../canvas/overlay';
 import { decodeDensity, decodeDetails, decodeFound, decodeTotals } from './details_model';
@@ -190,9 +190,11 @@ describe('names', () => {
     expect(styleOf(3, 9)).toBe(styleOf(3, 1));
     expect(styleOf(99, 0)).toBe(0);
     const table0 = PAYLOAD.tables.boxes as Table;
-    const boxes = table([...table0.columns, number('family', [3, 1, 1, 1, 5]), number('color_key', [0, 1, 2, 3, 4])], 5);
-    const { style } = decodeWindow({ ...PAYLOAD, tables: { boxes } }, { startPs: 0, endPs: 10, widthPx: 10, trackIds: null, hasFlows: false }).boxes;
-    expect([...style]).toEqual([styleOf(3, 0), styleOf(1, 1), styleOf(1, 2), styleOf(1, 3), styleOf(5, 4)]);
+    const boxes = table([...table0.columns, number('family', [3, 1, 1, 1, 5])], 5);
+    const colors = table([number('color_key', [10, 11, 12, 13])], 4);
+    const { style } = decodeWindow({ ...PAYLOAD, tables: { boxes, colors } }, { startPs: 0, endPs: 10, widthPx: 10, trackIds: null, hasFlows: false }).boxes;
+    const codes = (table0.columns.find(({ kind }) => kind === 'text') as TextColumn).codes;
+    expect([...style]).toEqual([3, 1, 1, 1, 5].map((family, i) => styleOf(family, (codes[i] ?? 0) < 0 ? 0 : (codes[i] ?? 0) + 10)));
     expect(Math.max(...style)).toBeLessThan(FAMILIES.length * 8);
   });
 });

@@ -1,0 +1,111 @@
+"""Plain twins of `packing.py`: the same names, arguments and results, for where no extension is built and for tests."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+EXACT = 2**53 - 1
+
+
+def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int, bytes]:
+    """(letter and bytes of a number such as `u2`, base, scale, planes) of whole numbers, their differences or of nothing.
+
+    A number is base + scale · packed one; of differences it is base + scale · the sum of those so far. Numbers of several bytes
+    lie in planes, all lowest bytes first: what is alike comes together, and compresses faster and smaller.
+
+    Raises OverflowError where one is beyond what a number in a browser holds.
+
+        values   1000 1512 1256        base 1000, scale 256, differences 0 2 -1 in i1: 00 02 ff
+    """
+    if not len(values):
+        return "u1", 0, 1, b""
+    if int(values.min()) < -EXACT or int(values.max()) > EXACT:
+        raise OverflowError
+    base = int(values[0])
+    if is_delta:
+        numbers = np.diff(values, prepend=values[:1])
+    else:
+        base = int(values.min())
+        numbers = values - base
+    scale = math.gcd(*numbers.tolist()) or 1
+    if not is_delta and _width(int(numbers.max()) // scale) == _width(max(int(values.max()), 0)) and base >= 0:
+        base, scale, numbers = 0, 1, values  # plain numbers where that costs no more
+    numbers = numbers // scale
+    low, high = int(numbers.min()), int(numbers.max())
+    width = _width(high) if low >= 0 else _width(2 * max(high, -low - 1))
+    planes = np.ascontiguousarray(numbers.astype("<i8")).view(np.uint8).reshape(-1, 8)[:, :width].T
+    return f"{'iu'[low >= 0]}{width}", base, scale, planes.tobytes()
+
+
+def _width(value: int) -> int:
+    """Bytes that a number takes."""
+    return max(1, (value.bit_length() + 7) // 8)
+
+
+def is_dense(data: bytes, chunk_bytes: int) -> npt.NDArray[np.bool_]:
+    """Of each chunk whether its bytes are nearly as good as random, so that no compression pays; by every fourth byte.
+
+    Random bytes meet their like once in 256 pairs; dense are those that do so less than once in 140.
+    """
+    found = []
+    for first in range(0, len(data), chunk_bytes):
+        sample = np.frombuffer(data, np.uint8)[first : first + chunk_bytes : 4]
+        counts = np.bincount(sample, minlength=256).astype(np.int64)
+        found.append(int((counts * counts).sum()) * 140 < len(sample) * (len(sample) + 140))
+    return np.array(found, np.bool_)
+
+
+class Looks:
+    """What boxes of some rows look like: the line, depth, name and family of each, by its row and its event's key.
+
+    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events of the key have
+    names of their own); `of_line` is a family by line, 255 where that of the event's key counts.
+    """
+
+    def __init__(
+        self,
+        of_row: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+        key: npt.NDArray[np.int32],
+        of_key: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
+        of_line: npt.NDArray[np.uint8],
+    ) -> None:
+        self.row_line, self.row_depth = of_row
+        self.key = key
+        self.name, self.family, self.has_own = of_key
+        self.of_line = of_line
+
+    def fill(
+        self, columns: npt.NDArray[np.int64], own: npt.NDArray[np.uint8], boxes: npt.NDArray[Any], origin_ps: int, pixel_ps: int
+    ) -> None:
+        """Fill rows line, depth, start, duration, longest, name, family, event, n_merged; and mark boxes with names of their own.
+
+        Merged boxes are widened to whole pixels within their two, and their longest event is told to ten binary digits (0 where
+        a box is one event): no eye can tell, and a full screen takes a third of the bytes.
+        """
+        row, event, n_merged = boxes["row"], boxes["event"], boxes["n_merged"].astype(np.int64)
+        start, duration, longest = boxes["start"].copy(), boxes["duration"].copy(), boxes["longest"].copy()
+        merged = np.flatnonzero(n_merged > 1)
+        begin = start[merged] - origin_ps
+        end = -(-(begin + duration[merged]) // pixel_ps) * pixel_ps
+        begin = np.maximum(begin, 0) // pixel_ps * pixel_ps
+        pair_end = begin // (2 * pixel_ps) * (2 * pixel_ps) + 2 * pixel_ps
+        start[merged] = begin + origin_ps
+        duration[merged] = np.minimum(end, pair_end) - begin
+        longest[merged] = [_rounded(value) for value in longest[merged].tolist()]
+        longest[n_merged <= 1] = 0
+        line, key = self.row_line[row], self.key[event]
+        family = np.where(self.of_line[line] == 255, self.family[key], self.of_line[line])
+        parts = (line, self.row_depth[row], start, duration, longest, self.name[key], family, event, n_merged)
+        for i, part in enumerate(parts):
+            columns[i] = part
+        own[:] = self.has_own[key]
+
+
+def _rounded(value: int) -> int:
+    """A number to ten binary digits, halves upward."""
+    shift = max(value.bit_length() - 10, 0)
+    return (value + (1 << shift >> 1)) >> shift << shift

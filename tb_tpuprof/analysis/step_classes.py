@@ -84,10 +84,14 @@ def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]
     return result
 
 
+_HALF_WORDS = ("half", "fp16", "bf16", "bfloat16")
+
+
 def gpu_class(name: str, shape: str = "") -> TimeClass:
     """Class of an event on a GPU's stream by its name, and the `shape` stat of older traces.
 
-    Kernels count as 16 bit when the shape, or without one the name, tells of half precision; as 32 bit otherwise.
+    Kernels count as 16 bit when the shape, or without one the name, tells of half precision or bfloat16; as 32 bit otherwise.
+    (XProf knows no bfloat16: to it a model that computes in it is one of 32 bits.)
     """
     if name[:6].lower() == "memcpy":
         kind = parse_op(name).type
@@ -95,5 +99,5 @@ def gpu_class(name: str, shape: str = "") -> TimeClass:
             return _COPY_CLASSES[kind]
     if name[:4].lower() == "nccl":
         return TimeClass.DEVICE_COLLECTIVES
-    is_half = "half" in shape if shape else ("half" in name or "fp16" in name)
-    return TimeClass.DEVICE_COMPUTE_16 if is_half else TimeClass.DEVICE_COMPUTE_32
+    text = (shape or name).lower()
+    return TimeClass.DEVICE_COMPUTE_16 if any(word in text for word in _HALF_WORDS) else TimeClass.DEVICE_COMPUTE_32

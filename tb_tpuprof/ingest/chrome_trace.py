@@ -68,9 +68,10 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
-    notes, n_unread = _notes(raw, n_unbound)
+    warnings, notes, n_unread = _notes(raw, n_unbound)
     n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
-    info = TraceInfo(host, path, len(data), raw.start_ns + shift_ns, (), (), notes, int(n_damaged), _damage(raw, found.n_unmatched, n_bad))
+    damage = _damage(raw, found.n_unmatched, n_bad)
+    info = TraceInfo(host, path, len(data), raw.start_ns + shift_ns, (), (), warnings, int(n_damaged), damage, notes)
     return Trace(
         info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
         table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
@@ -126,16 +127,16 @@ def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]
     return found + (device_stats(raw, laid_out) if is_kineto else [])
 
 
-def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], int]:
-    """What the file says went wrong, and what of it is not shown; number of events of unknown phases."""
-    notes = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][:_MAX_NOTES]
+def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """(what the file says went wrong, what of it is not shown, number of events of unknown phases)."""
+    warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][:_MAX_NOTES]
     counts = np.bincount(raw["phase"][raw.usable], minlength=256).tolist()
     unread = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
-    notes += [f"{n} events of the phase {phase!r} are of no kind that can be shown." for phase, n in sorted(unread.items())]
+    notes = [f"{n} events of the phase {phase!r} are of no kind that can be shown." for phase, n in sorted(unread.items())]
     notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
     if n_unbound:
         notes.append(f"{n_unbound} arrows are not shown: one end of theirs lies on no event.")
-    return tuple(note[:10_000] for note in notes), sum(unread.values())
+    return tuple(text[:10_000] for text in warnings), tuple(notes), sum(unread.values())
 
 
 def _list(value: object) -> list[object]:

@@ -84,7 +84,7 @@ def stats_of(raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.u
     correlation = _numbers(raw, "correlation", slices)
     has_launch = (correlation > 0) & np.isin(mine, (KERNEL, COPY, LAUNCH, OTHER_DEVICE)) & np.isin(slices.kind, (THREAD, DEVICE))
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
-    operation = _operations(raw, slices, mine, external, np.where(has_launch, correlation, -1))
+    operation = _operations(raw, slices, np.where(steps >= 0, 0, mine), external, np.where(has_launch, correlation, -1))
     found = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
         _stat("tf_op", schema.TEXT, operation >= 0, operation),

@@ -92,8 +92,8 @@ class View:
         return by_host
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the reader must know of hosts left out and clocks that do not agree."""
-        found = []
+        """What the reader must know of hosts left out, clocks that do not agree, and what of a file is not drawn."""
+        found = [Diagnostic("info", f"{view.host}: {text}") for view in self.hosts for text in view.trace.info.notes[:8]]
         if self.skipped:
             found.append(
                 Diagnostic(

@@ -36,7 +36,10 @@ class TraceSource(Protocol):
 
 @dataclass(frozen=True)
 class TraceInfo:
-    """What is known of a trace as a whole. `start_ns` is the file's clock at the trace's time 0."""
+    """What is known of a trace as a whole. `start_ns` is the file's clock at the trace's time 0.
+
+    `errors` and `warnings` are the profiler's own; `notes` tell what of the file cannot be drawn.
+    """
 
     host: str
     path: str
@@ -47,6 +50,7 @@ class TraceInfo:
     warnings: tuple[str, ...] = ()
     n_damaged: int = 0
     damage: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,8 @@ def test_classes_of_host_events(name: str, expected: TimeClass) -> None:
         ("volta_fp16_gemm", "", TimeClass.DEVICE_COMPUTE_16),
         ("volta_fp16_gemm", "(float32[2])", TimeClass.DEVICE_COMPUTE_32),
         ("gemm", "(half[2])", TimeClass.DEVICE_COMPUTE_16),
+        ("sm80_xmma_gemm_bf16bf16_bf16f32_f32", "", TimeClass.DEVICE_COMPUTE_16),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>", "", TimeClass.DEVICE_COMPUTE_16),
     ],
 )
 def test_classes_of_gpu_events(name: str, shape: str, expected: TimeClass) -> None:

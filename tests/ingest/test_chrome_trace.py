@@ -235,7 +235,7 @@ def test_arrows_bind_to_the_event_around_them_or_to_the_next(tmp_path: Path) -> 
     names = [row[2] for row in rows(trace)]
     arrows = {(names[a], names[b]) for a, b in zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)}
     assert arrows == {("outer", "worker"), ("worker", "next"), ("inner", "bound"), ("a", "b")}
-    assert any("1 arrows are not shown" in note for note in trace.info.warnings)
+    assert any("1 arrows are not shown" in note for note in trace.info.notes)
 
 
 def test_an_end_before_its_beginning_is_turned(tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
     trace = opened(
         tmp_path, {"traceEvents": [x("a", 0, 1), x("v", 1, 1) | {"ph": "v"}], "systemTraceEvents": "# tracer: nop", "ERROR": ["bad thing"]}
     )
-    assert trace.info.warnings == (
-        "bad thing",
+    assert trace.info.warnings == ("bad thing",)
+    assert trace.info.notes == (
         "1 events of the phase 'v' are of no kind that can be shown.",
         "The file's systemTraceEvents are not shown.",
     )

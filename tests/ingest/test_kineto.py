@@ -94,6 +94,8 @@ def test_categories_of_older_versions(tmp_path: Path) -> None:
     assert trace.plane_names == ["/host:CPU", "/device:GPU:0"]
     assert trace.lines["id"].tolist() == [100, 7]
     assert gpu_ops(trace).name == ("aten::add/add",)
+    texts = trace.event_stats.texts("tf_op").value.tolist()
+    assert sorted(trace.strings[text] for text in texts) == ["aten::add", "aten::add"]  # a step is no operation
     assert gpu_class("Memcpy HtoD (Pageable -> Device)") == TimeClass.HOST_TO_DEVICE
 
 

@@ -257,7 +257,6 @@ def test_the_view_is_saved_as_a_picture(page: Page, server: Server, tmp_path: Pa
 
 
 def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Path, trace: Trace) -> None:
-    pytest.importorskip("tb_tpuprof.encode.chrome_trace", reason="this server cannot write Chrome traces")
     frame = open_viewer(page, server)
     frame.get_by_role("button", name="Save the view").click()
     frame.get_by_role("menuitem", name=re.compile("Perfetto")).click()
@@ -268,6 +267,19 @@ def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Pat
     raw = (tmp_path / "trace").read_bytes()
     told = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
     assert sum(event["ph"] in "Xbi" for event in told["traceEvents"]) == trace.n_events
+
+
+def test_the_window_is_saved_as_a_chrome_trace(page: Page, server: Server, tmp_path: Path, trace: Trace) -> None:
+    frame = open_viewer(page, server, start_ps="20000000000", end_ps="40000000000")
+    frame.get_by_role("button", name="Save the view").click()
+    with page.expect_download() as saved:
+        frame.get_by_role("menuitem", name="This window as Chrome trace JSON").click()
+    assert saved.value.suggested_filename.endswith("_window.trace.json.gz")
+    saved.value.save_as(tmp_path / "trace.gz")
+    told = json.loads(gzip.decompress((tmp_path / "trace.gz").read_bytes()))
+    start = trace.events["start_ps"]
+    inside = (start < 40e9) & (start + np.maximum(trace.events["duration_ps"], 1) > 20e9)
+    assert sum(event["ph"] in "Xbi" for event in told["traceEvents"]) == int(inside.sum()) > 0
 
 
 @pytest.mark.parametrize("renderer", ["webgl", "canvas2d"])

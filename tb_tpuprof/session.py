@@ -88,7 +88,10 @@ class Session:
         """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder."""
         if host:
             return self.trace(host).programs
-        return Programs(programs_in(self.info.path), read_program)
+        folders = list(dict.fromkeys(os.path.dirname(file.path) for file in self.info.files))
+        joined = folders if len(folders) > 1 else [self.info.path]
+        found = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
+        return Programs(list(found.values()), read_program)
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
         """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed."""

@@ -1,6 +1,7 @@
 """A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
 
 <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>+<end of another's name>              joined from folders that lie side by side (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
+from tb_tpuprof.ingest import joining
 from tb_tpuprof.ingest.files import filesystem, is_url, storage_errors
 
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
@@ -64,7 +66,7 @@ def host_of(path: str) -> str:
 def find_runs(logdir: str) -> list[RunInfo]:
     """All runs below a logdir, newest first. A logdir that does not exist has none."""
     found = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
-    return sorted(found, key=lambda run: (run.captured_at, run.name), reverse=True)
+    return sorted([*found, *joining.offers(found)], key=lambda run: (run.captured_at, run.name), reverse=True)
 
 
 def has_runs(logdir: str) -> bool:
@@ -79,6 +81,15 @@ def find_run(logdir: str, name: str) -> RunInfo:
     parts = name.split("/")
     if not name or "\0" in name or "\\" in name or os.path.isabs(name) or any(part in ("", ".", "..") for part in parts):
         raise RunNotFound(name, "that is not the name of a run")
+    try:
+        return _find_one(logdir, name, parts)
+    except RunNotFound:
+        if not joining.parts_of(name):
+            raise
+    return joining.lookup(name, lambda part: _find_one(logdir, part, part.split("/")))
+
+
+def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
     if is_url(logdir):
         for run in _url_runs(logdir):
             if run.name == name:
@@ -95,7 +106,20 @@ def find_run(logdir: str, name: str) -> RunInfo:
 
 
 def open_run(run_dir: str) -> RunInfo:
-    """The run in a folder that holds trace files, or made of a single trace file. Raises StorageError where there is neither."""
+    """The run in a folder that holds trace files, made of a single trace file, or joined from folders (`a+b`).
+
+    Raises StorageError where there is none of these, RunNotFound for folders that are not one run.
+    """
+    try:
+        return _open_one(run_dir)
+    except StorageError:
+        if not joining.parts_of(run_dir):
+            raise
+    found = joining.lookup(run_dir, _open_one)
+    return replace(found, name=found.name.rpartition("/")[2])
+
+
+def _open_one(run_dir: str) -> RunInfo:
     if is_url(run_dir):
         fs, inner = filesystem(run_dir)
         with storage_errors(run_dir):

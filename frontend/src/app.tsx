@@ -33,6 +33,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   kernel_stats: { load: () => import('./tools/kernel_stats/index').then((module) => module.KernelStats) },
   memory_profile: { load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile) },
   memory_viewer: { load: () => import('./tools/memory_viewer/index').then((module) => module.MemoryViewer) },
+  graph_viewer: { load: () => import('./tools/graph_viewer/index').then((module) => module.GraphViewer) },
   trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
 };
 

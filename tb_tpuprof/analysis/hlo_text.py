@@ -47,17 +47,25 @@ SHORT = TextOptions(percent=False, metadata=False, program_shape=False, control=
 
 def module_text(module: HloModule, options: TextOptions = LONG) -> Iterator[str]:
     """The module's lines, without line ends."""
+    yield from preamble(module, options)
+    for computation in printed_computations(module):
+        yield from computation_text(module, computation, options)
+        yield ""
+
+
+def preamble(module: HloModule, options: TextOptions = LONG) -> Iterator[str]:
+    """The lines before the first computation."""
     yield _header(module)
     yield ""
     if options.metadata and module.frames.files:
         yield from _stack_frames(module)
         yield ""
+
+
+def printed_computations(module: HloModule) -> list[int]:
+    """`printed_order` without the computations that are written as a part of the instruction that starts them."""
     hidden = {int(module.calls[row][0]) for row in np.flatnonzero(module.has_opcode(("async-start",))).tolist() if _is_wrapped(module, row)}
-    for computation in printed_order(module):
-        if computation in hidden:
-            continue
-        yield from computation_text(module, computation, options)
-        yield ""
+    return [computation for computation in printed_order(module) if computation not in hidden]
 
 
 def printed_order(module: HloModule) -> list[int]:

@@ -17,6 +17,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Tool
 
+_FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.files))
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the subcommand."""
@@ -25,9 +27,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
     parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
     parser.add_argument("--param", action="append", default=[], metavar="K=V", help="a parameter of the tool")
-    parser.add_argument(
-        "--format", choices=("text", "json", "csv", "trace"), default="text", help="trace: Chrome trace JSON, of the trace viewer"
-    )
+    words = f"trace: Chrome trace JSON, of the trace viewer; {', '.join(_FILES)}: files of the graph viewer"
+    parser.add_argument("--format", choices=("text", "json", "csv", "trace", *_FILES), default="text", help=words)
     parser.add_argument("-o", "--output", default="", metavar="FILE", help="write to a file; trace is always gzipped and needs one")
     parser.add_argument("--table", default="", metavar="T", help="which table, for csv; default: the tool's first")
     where = "where many hosts are analysed: threads, processes, auto (by their number) or dask://HOST:PORT"
@@ -43,6 +44,8 @@ def run_command(arguments: argparse.Namespace) -> str:
     session = Session(arguments.run_dir, cache=not arguments.no_cache, executor=arguments.executor)
     if arguments.format == "trace":
         return _trace_file(session, tool, arguments, params)
+    if arguments.format in _FILES:
+        return _tool_file(session, tool, arguments, params)
     text = _text(session, tool, arguments, params)
     if not arguments.output:
         return text
@@ -78,6 +81,21 @@ def _trace_file(session: Session, tool: Tool, arguments: argparse.Namespace, par
         finally:
             partial.unlink(missing_ok=True)
     return f"wrote {path} ({path.stat().st_size:,} bytes)\n"
+
+
+def _tool_file(session: Session, tool: Tool, arguments: argparse.Namespace, params: dict[str, str]) -> str:
+    """One of the tool's own files: to the file named, or, if it is text, printed."""
+    kind = next((kind for kind in tool.files if kind.format == arguments.format), None)
+    if kind is None:
+        raise BadParameter("--format", arguments.format, f"a format of {tool.name}: text, json or csv")
+    name, parts = tool.file(session, arguments.host, params, kind.format)
+    if not arguments.output and kind.content_type == "application/octet-stream":
+        raise BadParameter("--output", "", f"the file to write, such as -o {name}")
+    if not arguments.output:
+        return b"".join(parts).decode()
+    with storage_errors(arguments.output), open(arguments.output, "wb") as file:
+        file.writelines(parts)
+    return f"wrote {arguments.output}\n"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -79,13 +79,17 @@ class Routes:
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         query = request.query_string.decode("latin-1")
         tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint())
-        forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()))
+        files = {kind.format: kind.content_type for kind in tool.files}
+        forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()), *files)
         if form not in forms:
             raise BadParameter("format", form, f"{', '.join(forms[:-1])} or {forms[-1]}")
         if request.if_none_match.contains(tag):
             return Body(b"", "application/json", tag)
         if form == "trace":
             return Body(encode.encode_trace(session, hosts, params), "application/gzip", tag, f"{_file_name(session.run)}.trace.json.gz")
+        if form in files:
+            name, parts = tool.file(session, hosts, params, form)
+            return Body(b"".join(parts), files[form], tag, name)
         return _encoded(tool.run(session, hosts, params), form, request.args.get("table", ""), tag)
 
     def _session(self, request: Request) -> Session:

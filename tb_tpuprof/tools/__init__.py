@@ -3,6 +3,7 @@
 from tb_tpuprof.errors import ToolNotFound
 from tb_tpuprof.tools import (
     framework_op_stats,
+    graph_viewer,
     hlo_stats,
     input_pipeline_analyzer,
     kernel_stats,
@@ -26,6 +27,7 @@ TOOLS: tuple[Tool, ...] = (
     hlo_stats.TOOL,
     memory_profile.TOOL,
     memory_viewer.TOOL,
+    graph_viewer.TOOL,
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -132,6 +133,16 @@ class Availability:
 
 
 @dataclass(frozen=True)
+class File:
+    """A file that a tool makes beside its payload. `make(session, hosts, params)` gives its name, without the ending, and its parts."""
+
+    format: str
+    ending: str
+    content_type: str
+    make: Callable[[Session, tuple[str, ...], Params], tuple[str, Iterable[bytes]]]
+
+
+@dataclass(frozen=True)
 class Tool:
     """A page of the profiler. `view(session, hosts, params)` makes the payload from validated arguments."""
 
@@ -143,6 +154,7 @@ class Tool:
     available: Callable[[Session], Availability] = lambda _session: Availability()
     params: tuple[Param, ...] = ()
     hosts: Literal["one", "many"] = "many"
+    files: tuple[File, ...] = ()
 
     def run(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object]) -> Payload:
         """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the others.
@@ -153,6 +165,14 @@ class Tool:
         from tb_tpuprof.tools.unreadable import view_readable
 
         return view_readable(self, session, validate_hosts(self, session, hosts), validate_params(self.params, params))
+
+    def file(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str) -> tuple[str, Iterable[bytes]]:
+        """One of `files` with its whole name. Raises as `run` does, and StopIteration for a format that it has not."""
+        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
+
+        kind = next(kind for kind in self.files if kind.format == form)
+        name, parts = kind.make(session, validate_hosts(self, session, hosts).hosts, validate_params(self.params, params))
+        return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
 
     def availability(self, session: Session) -> Availability:
         """`available`, asked of the hosts that can be read. Raises HostsUnreadable where none can."""

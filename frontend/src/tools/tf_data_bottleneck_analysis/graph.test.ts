@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { layoutOf } from './layout';
 import type { Graph, Stage } from './model';
 import { NODE } from './placed';
-import { firstView, fitView, panView, parseViewText, revealView, transformOf, viewText, zoomView } from './viewport';
+import { firstView, fitView, panView, parseViewText, revealView, transformOf, viewText, zoomView } from '../graph_viewport';
 import { nextStage } from './walk';
 
 function stage(id: number, parent: number, isCritical = false): Stage {

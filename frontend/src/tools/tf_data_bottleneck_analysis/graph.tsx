@@ -3,12 +3,12 @@ import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
 import { Loading } from '../../widgets/states';
-import { useHands, useSize } from './hands';
+import { useHands, useSize } from '../graph_hands';
 import { mainStage, type Graph as GraphData } from './model';
-import { saveImage } from './image';
+import { saveImage } from '../graph_image';
 import { NODE, type Placed } from './placed';
 import { Links, Stages } from './stages';
-import { firstView, fitView, parseViewText, revealView, transformOf, viewText, zoomView, type Size, type View } from './viewport';
+import { firstView, fitView, parseViewText, revealView, transformOf, viewText, zoomView, type Size, type View } from '../graph_viewport';
 import { nextStage } from './walk';
 
 const MIN_HEIGHT_PX = 240;
@@ -120,7 +120,7 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
           {stages}
         </g>
       </svg>
-      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed)} />
+      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'pipeline_graph.png')} />
     </div>
   );
 }

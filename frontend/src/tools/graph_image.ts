@@ -1,7 +1,7 @@
 /** Saves all of the graph as a PNG, in the colours of the theme that is on. */
-import { saveUrl } from '../../base/clipboard';
-import { tokenColor } from '../../base/color';
-import type { Size } from './viewport';
+import { saveUrl } from '../base/clipboard';
+import { tokenColor } from '../base/color';
+import type { Size } from './graph_viewport';
 
 const PIXELS_PER_UNIT = 2;
 const MAX_PIXELS = 12_000;
@@ -28,7 +28,7 @@ function loaded(source: string): Promise<HTMLImageElement> {
   });
 }
 
-export async function saveImage(frame: Element | null, { width, height }: Size): Promise<void> {
+export async function saveImage(frame: Element | null, { width, height }: Size, name: string): Promise<void> {
   const content = frame?.querySelector('.graph-content');
   if (!content) return;
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
@@ -44,5 +44,5 @@ export async function saveImage(frame: Element | null, { width, height }: Size):
   context.fillStyle = tokenColor('--bg');
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.drawImage(image, 0, 0, canvas.width, canvas.height);
-  saveUrl(canvas.toDataURL('image/png'), 'pipeline_graph.png');
+  saveUrl(canvas.toDataURL('image/png'), name);
 }

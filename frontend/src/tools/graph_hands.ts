@@ -1,8 +1,8 @@
 /** Hands on the graph: the wheel and + − 0 zoom, a drag moves. What they do to the view is in viewport.ts. */
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { isTyping } from '../../state/keys';
-import { panView, zoomView, type Size, type View } from './viewport';
+import { isTyping } from '../state/keys';
+import { panView, zoomView, type Size, type View } from './graph_viewport';
 
 const DRAG_FROM_PX = 4;
 const ZOOM_PER_PX = 0.0016;

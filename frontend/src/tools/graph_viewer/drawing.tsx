@@ -1,0 +1,250 @@
+/** The graph as SVG: nodes by class with their time, values with their shapes, opened fusions in frames; pan, zoom, keys. */
+import type { VNode } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useToolKeys } from '../../state/keys';
+import { Loading } from '../../widgets/states';
+import { useHands, useSize } from '../graph_hands';
+import { saveImage } from '../graph_image';
+import { firstView, fitView, parseViewText, revealView, transformOf, viewText, zoomView, type Size, type View } from '../graph_viewport';
+import { classToken, nextNode, shapeOf, shortened, timeOf, type Graph, type Node } from './model';
+import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './placed';
+
+const HEIGHT_PX = 560;
+const PADDING_PX = 12;
+const SETTLE_MS = 300;
+const TITLE_PX = 14;
+/** What opens by itself is at least this large: names are small. */
+const READABLE_SCALE = 0.85;
+
+const KEYS = [
+  { keys: '+ − 0', does: 'Zoom the graph in, out, and to all of it' },
+  { keys: 'Wheel, drag', does: 'Zoom (after a click into the graph, or with Ctrl); move the graph' },
+  { keys: '← ↑ → ↓', does: 'In the graph: to the next instruction; ↑ is who makes the value' },
+  { keys: 'Enter', does: 'Details of the instruction; Shift+Enter or a double click walks there' },
+];
+
+export interface DrawingProps {
+  graph: Graph;
+  chosen: number | null;
+  onChoose: (id: number | null) => void;
+  onWalk: (name: string) => void;
+  view: string | undefined;
+  onView: (view: string | undefined) => void;
+}
+
+function usePlaced(graph: Graph): Placed | null {
+  const [state, setState] = useState<{ graph: Graph; placed: Placed } | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    void import('./layout').then(({ layoutOf }) => {
+      if (!isGone) setState({ graph, placed: layoutOf(graph) });
+    });
+    return () => {
+      isGone = true;
+    };
+  }, [graph]);
+  return state?.graph === graph ? state.placed : null;
+}
+
+function LinkShape({ link, isMarked }: { link: Link; isMarked: boolean }): VNode {
+  return (
+    <g class={isMarked ? 'gv-link marked' : 'gv-link'}>
+      <path d={link.path} marker-end={`url(#gv-arrow${isMarked ? '-marked' : ''})`} />
+      {link.label && (
+        <text x={link.label.x} y={link.label.y + 3} text-anchor="middle">
+          {shortened(link.edge.shape, 30)}
+          <title>{link.edge.shape}</title>
+        </text>
+      )}
+    </g>
+  );
+}
+
+function FrameShape({ frame, onChoose }: { frame: Frame; onChoose: (id: number) => void }): VNode {
+  const { node, x, y, width, height } = frame;
+  return (
+    <g class="gv-frame" onClick={() => onChoose(node.id)}>
+      <rect x={x - width / 2} y={y - height / 2 - TITLE_PX} width={width} height={height + TITLE_PX} rx={8} />
+      <text x={x - width / 2 + 10} y={y - height / 2}>
+        {shortened(`${node.name} ${node.kind} ${timeOf(node)}`, Math.max(8, Math.floor(width / 7)))}
+      </text>
+    </g>
+  );
+}
+
+interface NodeProps {
+  node: Node;
+  box: { x: number; y: number; width: number; height: number };
+  hottest: number;
+  isCenter: boolean;
+  isChosen: boolean;
+  isTabStop: boolean;
+  onChoose: (id: number) => void;
+  onWalk: (name: string) => void;
+}
+
+function More({ n, x, y, title }: { n: number; x: number; y: number; title: string }): VNode | null {
+  if (!n) return null;
+  return (
+    <text class="gv-more" x={x} y={y} text-anchor="middle">
+      +{n.toLocaleString('en-US')}
+      <title>{title}</title>
+    </text>
+  );
+}
+
+function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose, onWalk }: NodeProps): VNode {
+  const [left, top] = [box.x - box.width / 2, box.y - box.height / 2];
+  const time = timeOf(node);
+  const heat = hottest > 0 && node.timePs !== null ? node.timePs / hottest : 0;
+  const words = `${node.name}, ${node.opcode}, ${node.shape}${time ? `, ${time}` : ''}`;
+  return (
+    <g
+      class={`gv-node${isCenter ? ' center' : ''}${isChosen ? ' chosen' : ''}`}
+      data-node={node.id}
+      tabIndex={isTabStop ? 0 : -1}
+      role="button"
+      aria-label={words}
+      aria-pressed={isChosen}
+      onClick={() => onChoose(node.id)}
+      onDblClick={() => onWalk(node.name)}
+    >
+      <title>{`${node.name} = ${node.shape} ${node.opcode}${node.opName ? `\n${node.opName}` : ''}${time ? `\n${time}` : ''}`}</title>
+      <rect class="box" x={left} y={top} width={box.width} height={box.height} rx={6} />
+      <rect x={left} y={top} width={5} height={box.height} rx={2} style={{ fill: `var(${classToken(node.opClass)})` }} />
+      <text class="name" x={left + 13} y={top + 18}>
+        {shortened(node.name, MOST_NAME)}
+      </text>
+      <text class="shape" x={left + 13} y={top + 34}>
+        {shapeOf(node)}
+      </text>
+      {time && (
+        <>
+          <text class="shape" x={left + 13} y={top + 50}>
+            {time}
+          </text>
+          <rect class="heat" x={left + 5} y={top + box.height - 4} width={Math.max(0, (box.width - 5) * heat)} height={4} />
+        </>
+      )}
+      <More n={node.nHiddenOperands} x={box.x} y={top - 4} title={`${node.nHiddenOperands} more operands: double-click to walk here`} />
+      <More n={node.nHiddenUsers} x={box.x} y={top + box.height + 11} title={`${node.nHiddenUsers} more users: double-click to walk here`} />
+    </g>
+  );
+}
+
+function Arrows(): VNode {
+  const arrow = (id: string): VNode => (
+    <marker id={id} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+      <path d="M0 0L8 4L0 8z" />
+    </marker>
+  );
+  return (
+    <defs class="gv-arrows">
+      {arrow('gv-arrow')}
+      {arrow('gv-arrow-marked')}
+    </defs>
+  );
+}
+
+/** The view: the link's, else what opens by itself; written back to the link when it has come to rest. */
+function useView(initial: () => View, { view: linked, onView }: DrawingProps): [View, (view: View | null) => void] {
+  const [own, setOwn] = useState<View | null>(() => parseViewText(linked));
+  const timer = useRef<number | undefined>(undefined);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
+  const change = (next: View | null): void => {
+    setOwn(next);
+    window.clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => onView(next ? viewText(next) : undefined), SETTLE_MS);
+  };
+  return [own ?? initial(), change];
+}
+
+/** All of the graph where that can be read, else what is around the instruction in the middle. */
+function openingView(placed: Placed, room: Size, { x, y }: Point): View {
+  const view = firstView(placed, room, { x, y });
+  return view.scale >= READABLE_SCALE ? view : { x, y, scale: READABLE_SCALE };
+}
+
+function Buttons({ zoom, fit, save }: { zoom: (factor: number) => void; fit: () => void; save: () => void }): VNode {
+  const button = (label: string, sign: string, act: () => void): VNode => (
+    <button type="button" class="button small" aria-label={label} data-tip={label} onClick={act}>
+      {sign}
+    </button>
+  );
+  return (
+    <div class="gv-buttons">
+      {button('Zoom in', '+', () => zoom(1.25))}
+      {button('Zoom out', '−', () => zoom(0.8))}
+      {button('All of the graph', 'Fit', fit)}
+      {button('Save the graph as an image', 'PNG', save)}
+    </div>
+  );
+}
+
+function Shapes({ graph, placed, chosen, focus, onChoose, onWalk }: Pick<DrawingProps, 'graph' | 'chosen' | 'onChoose' | 'onWalk'> & { placed: Placed; focus: number | null }): VNode {
+  const hottest = graph.nodes.reduce((most, { timePs }) => Math.max(most, timePs ?? 0), 0);
+  const stop = [focus, chosen, graph.center].find((id) => id !== null && placed.at.has(id)) ?? graph.nodes[0]?.id;
+  return (
+    <>
+      {placed.frames.map((frame) => (
+        <FrameShape key={frame.node.id} frame={frame} onChoose={onChoose} />
+      ))}
+      {placed.links.map((link, i) => (
+        <LinkShape key={i} link={link} isMarked={chosen !== null && (link.edge.from === chosen || link.edge.to === chosen)} />
+      ))}
+      {graph.nodes.map((node) => {
+        const box = placed.at.get(node.id);
+        if (!box || node.isFrame) return null;
+        const state = { isCenter: node.id === graph.center, isChosen: node.id === chosen, isTabStop: node.id === stop };
+        return <NodeShape key={node.id} {...{ node, box, hottest, onChoose, onWalk }} {...state} />;
+      })}
+    </>
+  );
+}
+
+function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode {
+  const { graph, chosen, onChoose, onWalk } = props;
+  const frame = useRef<HTMLDivElement>(null);
+  const box = useSize(frame, { width: 900, height: HEIGHT_PX });
+  const room = { width: box.width - 2 * PADDING_PX, height: box.height - 2 * PADDING_PX };
+  const middle = placed.at.get(graph.center) ?? { x: placed.width / 2, y: placed.height / 2 };
+  const [view, setView] = useView(() => openingView(placed, room, middle), props);
+  const [focus, setFocus] = useState<number | null>(null);
+  const fit = (): void => setView(fitView(placed, room));
+  useHands(frame, { box, view, setView, fit });
+  const onKey = (event: KeyboardEvent): void => {
+    const id = Number((event.target as Element).getAttribute('data-node') ?? Number.NaN);
+    const node = graph.nodes.find((candidate) => candidate.id === id);
+    if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Enter' && event.shiftKey) onWalk(node.name);
+    else if (event.key === 'Enter' || event.key === ' ') onChoose(id);
+    else {
+      const next = nextNode(graph, placed.at, id, event.key);
+      const at = next === null ? undefined : placed.at.get(next);
+      if (!at) return;
+      setFocus(next);
+      setView(revealView(view, box, at, at));
+      frame.current?.querySelector<SVGElement>(`[data-node="${next}"]`)?.focus({ preventScroll: true });
+    }
+    event.preventDefault();
+  };
+  const shapes = useMemo(() => <Shapes {...{ graph, placed, chosen, focus, onChoose, onWalk }} />, [graph, placed, chosen, focus]);
+  return (
+    <div class="gv-frame-box" ref={frame} tabIndex={-1} style={{ height: `${HEIGHT_PX}px` }} onKeyDown={onKey}>
+      <svg width="100%" height="100%" role="group" aria-label={`Graph of ${graph.nodes.length} instructions: arrow keys move between them, Enter shows details`}>
+        <Arrows />
+        <g class="graph-content" transform={transformOf(view, box)}>
+          {shapes}
+        </g>
+      </svg>
+      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'program_graph.png')} />
+    </div>
+  );
+}
+
+export function Drawing(props: DrawingProps): VNode {
+  const placed = usePlaced(props.graph);
+  useToolKeys(KEYS);
+  if (!placed) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
+  return <Placing {...props} placed={placed} />;
+}

@@ -1,0 +1,78 @@
+/** Finds instructions of the program by name, opcode or framework op; a click walks there. */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { fetchPayload } from '../../api/client';
+import { rowsOf } from '../../api/table';
+import { format } from '../../base/units';
+import { useLoaded } from '../../state/payload';
+import { classToken } from './model';
+
+const WAIT_MS = 180;
+const SHOWN = 30;
+
+interface FinderProps {
+  run: string;
+  hosts: readonly string[];
+  program: string;
+  onWalk: (name: string) => void;
+}
+
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(value.trim()), WAIT_MS);
+    return () => window.clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
+  const [typed, setTyped] = useState('');
+  const [isOpen, setOpen] = useState(false);
+  const wanted = useSettled(typed);
+  const query = { tool: 'graph_viewer', run, hosts, params: { program, search: wanted } };
+  const { data, error } = useLoaded(wanted && `${run}|${program}|${wanted}`, `${run}|${program}`, (abort) => fetchPayload(query, 'json', abort));
+  const table = wanted ? data?.tables['matches'] : undefined;
+  const rows = rowsOf(table).slice(0, SHOWN);
+  const walk = (name: string): void => {
+    setOpen(false);
+    onWalk(name);
+  };
+  const first = String(rows[0]?.['name'] ?? '');
+  return (
+    <div class="gv-finder" onFocusOut={(event) => !event.currentTarget.contains(event.relatedTarget as HTMLElement | null) && setOpen(false)}>
+      <input
+        type="search"
+        class="field"
+        data-key="search"
+        placeholder="Find an instruction  /"
+        aria-label="Find an instruction"
+        maxLength={200}
+        value={typed}
+        onFocus={() => setOpen(true)}
+        onInput={(event) => {
+          setTyped(event.currentTarget.value);
+          setOpen(true);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && first) walk(first);
+          if (event.key === 'Escape') setOpen(false);
+        }}
+      />
+      {isOpen && wanted && (
+        <div class="popup left" role="listbox" aria-label="Matches">
+          {error && <p class="muted">{error.message}</p>}
+          {table && !rows.length && <p class="muted">Nothing of this program is called so.</p>}
+          {rows.map((row) => (
+            <button key={String(row['name'])} type="button" class="item" role="option" aria-selected="false" onClick={() => walk(String(row['name']))}>
+              <span class="dot" style={{ background: `var(${classToken(String(row['op_class']))})` }} />
+              <span class="gv-match">{String(row['name'])}</span>
+              <small>{row['time_ps'] === null ? String(row['opcode']) : format(Number(row['time_ps']), 'ps')}</small>
+            </button>
+          ))}
+          {table && table.n_rows > SHOWN && <p class="muted">and {(table.n_rows - SHOWN).toLocaleString('en-US')} more: type on</p>}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+/** Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A chunk of its own, loaded when needed. */
+import { Graph as Dagre, layout } from '@dagrejs/dagre';
+import type { Graph, Node } from './model';
+import { heightOf, widthOf, type Frame, type Placed, type Point } from './placed';
+
+const MARGIN = 16;
+const LABELS_UP_TO = 70;
+const LABEL_PX = 6;
+
+interface Box extends Point {
+  width: number;
+  height: number;
+}
+
+function pathOf(points: readonly Point[]): string {
+  const round = (value: number): number => Math.round(value * 10) / 10;
+  return points
+    .map(({ x, y }, i) => {
+      const last = points[i - 1];
+      if (!last) return `M${round(x)} ${round(y)}`;
+      const middle = round((last.y + y) / 2);
+      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
+    })
+    .join('');
+}
+
+function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
+  const dagre = new Dagre({ multigraph: true, compound: true });
+  dagre.setGraph({ rankdir: 'TB', nodesep: 22, ranksep: withLabels ? 26 : 34, marginx: MARGIN, marginy: MARGIN });
+  dagre.setDefaultEdgeLabel(() => ({}));
+  const isDrawn = new Set(nodes.map(({ frame }) => frame));
+  for (const node of nodes) {
+    if (node.isFrame) {
+      if (isDrawn.has(node.id)) dagre.setNode(`f${node.id}`, {});
+    } else dagre.setNode(String(node.id), { width: widthOf(node), height: heightOf(node) });
+  }
+  for (const node of nodes) if (node.frame >= 0 && !node.isFrame && dagre.hasNode(`f${node.frame}`)) dagre.setParent(String(node.id), `f${node.frame}`);
+  edges.forEach(({ from, to, shape }, i) => {
+    const label = withLabels ? { width: Math.min(30, shape.length) * LABEL_PX, height: 14, labelpos: 'c' as const } : {};
+    dagre.setEdge(String(from), String(to), label, String(i));
+  });
+  return dagre;
+}
+
+function boxOf(found: unknown): Box {
+  const { x = 0, y = 0, width = 0, height = 0 } = (found ?? {}) as Partial<Box>;
+  return { x, y, width, height };
+}
+
+export function layoutOf(graph: Graph): Placed {
+  const withLabels = graph.edges.length <= LABELS_UP_TO;
+  const dagre = made(graph, withLabels);
+  layout(dagre);
+  const isNode = ({ isFrame }: Node): boolean => !isFrame;
+  const at = new Map(graph.nodes.filter(isNode).map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const));
+  const frames: Frame[] = graph.nodes.filter(({ id, isFrame }) => isFrame && dagre.hasNode(`f${id}`)).map((node) => ({ node, ...boxOf(dagre.node(`f${node.id}`)) }));
+  const links = graph.edges.map((edge, i) => {
+    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[]; x?: number; y?: number } | undefined;
+    const label = withLabels && found?.x !== undefined && found.y !== undefined ? { x: found.x, y: found.y } : null;
+    return { edge, path: pathOf(found?.points ?? []), label };
+  });
+  const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
+  return { width, height, at, frames, links };
+}

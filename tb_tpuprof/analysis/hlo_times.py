@@ -1,0 +1,60 @@
+"""Events linked to HLO instructions → how often and how long each instruction of a program ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.trace.trace import Trace
+
+# Their time is that of the instructions that they run.
+CONTAINERS = frozenset(("while", "conditional", "call"))
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramTimes:
+    """`rows` of instructions, ascending; the time and the number of their events, of all devices together."""
+
+    rows: npt.NDArray[np.int64]
+    time_ps: npt.NDArray[np.int64]
+    n: npt.NDArray[np.int64]
+
+    def at(self, row: int) -> tuple[int, int]:
+        """Time and number of an instruction's events; (0, 0) where none was traced."""
+        i = int(np.searchsorted(self.rows, row))
+        return (int(self.time_ps[i]), int(self.n[i])) if i < len(self.rows) and self.rows[i] == row else (0, 0)
+
+
+_NONE = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@once
+def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
+    """Times by program id. Nested events count for themselves and for those around them."""
+    links = hlo_links(trace)
+    n_ops = len(links.ops)
+    duration = trace.events["duration_ps"][links.events]
+    time = np.zeros(n_ops, np.int64)
+    np.add.at(time, links.op, duration)
+    n = np.bincount(links.op, minlength=n_ops)
+    by_program: dict[int, dict[int, list[int]]] = {}
+    for i, op in enumerate(links.ops):
+        if op.instruction >= 0:
+            entry = by_program.setdefault(op.program_id, {}).setdefault(op.instruction, [0, 0])
+            entry[0] += int(time[i])
+            entry[1] += int(n[i])
+    return {program: _times(rows) for program, rows in by_program.items()}
+
+
+def times_of(trace: Trace, program_id: int) -> ProgramTimes:
+    """Times of one program's instructions."""
+    return hlo_times(trace).get(program_id, _NONE)
+
+
+def _times(found: dict[int, list[int]]) -> ProgramTimes:
+    rows = np.array(sorted(found), np.int64)
+    return ProgramTimes(rows, np.array([found[row][0] for row in rows.tolist()]), np.array([found[row][1] for row in rows.tolist()]))

@@ -1,0 +1,256 @@
+"""graph_viewer: the instructions of a compiled program around one of them, what they cost, and the whole program as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.hlo_dot import dot_text, json_text
+from tb_tpuprof.analysis.hlo_graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
+from tb_tpuprof.analysis.hlo_search import matching_rows
+from tb_tpuprof.analysis.hlo_text import LONG, SHORT, module_text
+from tb_tpuprof.analysis.hlo_text_window import text_index
+from tb_tpuprof.analysis.hlo_times import hlo_times, times_of
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.graph_tables import (
+    Timed,
+    computations_table,
+    edges_table,
+    hot_table,
+    instructions_table,
+    lines_table,
+    nodes_table,
+    programs_table,
+)
+from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_programs import Program
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_fraction, format_time
+
+_TEXTS = {"short": SHORT, "long": LONG}
+_MOST_MATCHES = 200
+_MOST_SEARCHED = 200  # characters
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The graph around `op`, or what `search` or `text` asks for."""
+    trace = session.trace(hosts[0])
+    program, timed = _opened(trace, params)
+    module = timed.module
+    if "search" in params:
+        return _answer(session, hosts, {"matches": _matches(timed, str(params["search"]))}, {})
+    if "text" in params:
+        return _text_answer(session, hosts, module, params)
+    center = _center(timed, str(params.get("op", "")))
+    graph = _graph(timed, center, params)
+    tables = {
+        "nodes": nodes_table(timed, graph, bool(params["metadata"])),
+        "edges": edges_table(module, graph),
+        "hot": hot_table(timed),
+        "computations": computations_table(module),
+        "programs": programs_table(list(trace.programs), [int(times_of(trace, p.program_id).time_ps.sum()) for p in trace.programs]),
+        "chosen": _chosen_table(module, program, center),
+    }
+    time, n = timed.times.at(center)
+    scalars = {
+        "n_instructions": Scalar(module.n_instructions, "count", "Instructions"),
+        "n_computations": Scalar(len(module.computations), "count", "Computations"),
+        "program_time_ps": Scalar(
+            timed.total_ps or None, "ps", "Time of the program's instructions", "" if timed.total_ps else "not traced"
+        ),
+        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", "" if n else "not traced"),
+        "n_cut": Scalar(graph.n_cut, "count", "Nodes within the radius that are not shown"),
+        "center": Scalar(center, "id", "Node in the middle"),
+    }
+    verdict = _verdict(program, timed, center)
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module))
+
+
+def _answer(session: Session, hosts: tuple[str, ...], tables: dict[str, Table], scalars: dict[str, Scalar]) -> Payload:
+    return Payload(TOOL.name, session.run, hosts, tables, scalars)
+
+
+def _opened(trace: Trace, params: Params) -> tuple[Program, Timed]:
+    """The program asked for, else the one whose instructions took most time, else the one with the largest HLO."""
+    programs, wanted = trace.programs, str(params.get("program", ""))
+    if not len(programs):
+        raise ToolUnavailable(TOOL.name, REASON, REMEDY)
+    program = program_named(programs, wanted) if wanted else None
+    if program is None and (op := str(params.get("op", ""))) and trace.n_events:
+        program = _program_with(trace, op)
+    if program is None:
+        totals = {number: int(times.time_ps.sum()) for number, times in hlo_times(trace).items()}
+        program = max(programs, key=lambda candidate: (totals.get(candidate.program_id, 0), candidate.size_bytes))
+    module = programs.module(program)
+    assert module is not None
+    return program, Timed(module, times_of(trace, program.program_id))
+
+
+def _program_with(trace: Trace, op: str) -> Program | None:
+    """Of the programs that ran the one that spent most time in an instruction of that name."""
+    best: tuple[int, Program | None] = (0, None)
+    for number, times in hlo_times(trace).items():
+        module = trace.programs.module(number)
+        row = module.find(op) if module else -1
+        time = times.at(row)[0]
+        if row >= 0 and time > best[0]:
+            best = (time, trace.programs.get(number))
+    return best[1]
+
+
+def _center(timed: Timed, op: str) -> int:
+    """The instruction (or the root of the computation) asked for; else the hottest, else the entry's root. Raises BadParameter."""
+    module = timed.module
+    if op:
+        row = module.find(op)
+        if row < 0 and (computation := module.find_computation(op)) >= 0:
+            row = _root_of(module, computation)
+        if row < 0:
+            raise BadParameter("op", op, f"an instruction or a computation of {module.info.name}, such as {module.name(_first(timed))}")
+        return row
+    return _first(timed)
+
+
+def _first(timed: Timed) -> int:
+    module = timed.module
+    hot = hot_table(timed).columns[0]
+    if hot.strings:
+        return module.find(hot.strings[0])
+    row = _root_of(module, module.info.entry) if module.info.entry >= 0 else -1
+    if row < 0 and not module.n_instructions:
+        raise ToolUnavailable(TOOL.name, f"the HLO of {module.info.name} has no instructions.", "Choose another program.")
+    return max(row, 0)
+
+
+def _root_of(module: HloModule, computation: int) -> int:
+    root, rows = int(module.computations["root"][computation]), module.rows_of(computation)
+    return root if root >= 0 else (rows[-1] if len(rows) else -1)
+
+
+def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
+    names = [name for name in str(params.get("open", "")).split(",") if name]
+    opened = frozenset(row for name in names[:MOST_NODES] if (row := timed.module.find(name)) >= 0)
+    options = GraphOptions(int(params["radius"]), int(params["most_nodes"]), params["fusions"] == "opened", opened)
+    return neighbourhood(timed.module, center, options, lambda row: timed.times.at(row)[0])
+
+
+def _matches(timed: Timed, text: str) -> Table:
+    if len(text) > _MOST_SEARCHED:
+        raise BadParameter("search", text, f"a text of at most {_MOST_SEARCHED} characters")
+    rows = matching_rows(timed.module, text)
+    order = sorted(rows.tolist(), key=lambda row: -timed.times.at(row)[0]) if len(timed.times.rows) else rows.tolist()
+    note = f"the first {_MOST_MATCHES} of {len(rows):,}" if len(rows) > _MOST_MATCHES else ""
+    return instructions_table(timed, "Matches", order[:_MOST_MATCHES], note)
+
+
+def _text_answer(session: Session, hosts: tuple[str, ...], module: HloModule, params: Params) -> Payload:
+    index = text_index(module, _TEXTS[str(params["text"])])
+    first = min(int(params["first_line"]), max(0, index.n_lines - 1))
+    row = module.find(str(params["op"])) if "op" in params else -1
+    at = index.line_of(row) if row >= 0 else -1
+    scalars = {
+        "n_lines": Scalar(index.n_lines, "count", "Lines of the text"),
+        "op_line": Scalar(at if at >= 0 else None, "id", "Line of the instruction", "" if at >= 0 else "it has no line of its own"),
+    }
+    return _answer(session, hosts, {"lines": lines_table(index.lines(first, int(params["n_lines"])), first)}, scalars)
+
+
+def _chosen_table(module: HloModule, program: Program, center: int) -> Table:
+    computation = int(module.instructions["computation"][center])
+    callers = module.callers[computation].tolist()[:20]
+    entry = module.computation_name(module.info.entry) if module.info.entry >= 0 else ""
+    return Table(
+        "Chosen",
+        (
+            text_column("program", "Program", [program.title]),
+            text_column("op", "Instruction", [module.name(center)]),
+            text_column("computation", "Computation", [module.computation_name(computation)]),
+            text_column("callers", "Called by", [" ".join(module.name(row) for row in callers)]),
+            text_column("entry", "Entry computation", [entry]),
+        ),
+    )
+
+
+def _verdict(program: Program, timed: Timed, center: int) -> Verdict:
+    module = timed.module
+    time, n = timed.times.at(center)
+    name, opcode = module.name(center), module.opcode(center)
+    text = f"`{name}` is a {opcode} of `{program.title}`."
+    details: tuple[str, ...] = ("No events of it were traced.",)
+    if n:
+        share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
+        most = ", more than any other instruction" if center == _first(timed) else ""
+        details = (f"It ran {n:,} times and took {format_time(time)}{share}{most}.",)
+    if op_name := module.text("op_name", center):
+        details = (*details, f"It comes from `{op_name[:300]}`.")
+    steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)
+    return Verdict("unknown", text, "", details, steps)
+
+
+def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
+    if not module.info.n_damaged:
+        return ()
+    text = f"{module.info.n_damaged:,} parts of the HLO cannot be read or refer to nothing; they are left out."
+    return (Diagnostic("warning", text, "; ".join(module.info.damage[:3])),)
+
+
+def _proto(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+    program, timed = _opened(session.trace(hosts[0]), params)
+    return program.title, [timed.module.data.tobytes()]
+
+
+def _text_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+    program, timed = _opened(session.trace(hosts[0]), params)
+    options = _TEXTS[str(params.get("text", "long"))]
+    return program.title, (f"{line}\n".encode() for line in module_text(timed.module, options))
+
+
+def _drawn(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, HloModule, HloGraph]:
+    program, timed = _opened(session.trace(hosts[0]), params)
+    center = _center(timed, str(params.get("op", "")))
+    return f"{program.title}_{timed.module.name(center)}", timed.module, _graph(timed, center, params)
+
+
+def _dot_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+    name, module, graph = _drawn(session, hosts, params)
+    return name, (f"{line}\n".encode() for line in dot_text(module, graph))
+
+
+def _json_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
+    name, module, graph = _drawn(session, hosts, params)
+    return name, [json_text(module, graph).encode()]
+
+
+TOOL = Tool(
+    name="graph_viewer",
+    title="Graph viewer",
+    group="Compiler",
+    summary="The instructions of a compiled program and how values flow between them",
+    view=view,
+    available=has_programs,
+    hosts="one",
+    params=(
+        Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one that took most time"),
+        Param("op", "Instruction", "text", None, "Instruction or computation in the middle; absent: the one that took most time"),
+        Param("radius", "Radius", "int", 2, "Hops from the middle that are shown", minimum=0, maximum=50),
+        Param(
+            "most_nodes", "Most nodes", "int", 120, "Nodes to show at most, those that took most time first", minimum=1, maximum=MOST_NODES
+        ),
+        Param("fusions", "Fusions", "choice", "merged", "Draw fusions as one node or with their bodies", choices=("merged", "opened")),
+        Param("open", "Open", "text", None, "Fusions to open, separated by commas"),
+        Param("metadata", "Metadata", "bool", True, "Framework op and source of each node"),
+        Param("search", "Search", "text", None, "Answer the instructions whose name, opcode or framework op holds this text"),
+        Param("text", "Text", "choice", None, "Answer lines of the program's text, short or with metadata", choices=("short", "long")),
+        Param("first_line", "First line", "int", 0, "With `text`: the first line"),
+        Param("n_lines", "Lines", "int", 400, "With `text`: how many", minimum=1, maximum=5000),
+    ),
+    files=(
+        File("proto", "pb", "application/octet-stream", _proto),
+        File("hlo", "txt", "text/plain; charset=utf-8", _text_file),
+        File("dot", "dot", "text/plain; charset=utf-8", _dot_file),
+        File("graph", "json", "application/json", _json_file),
+    ),
+)

@@ -1,0 +1,132 @@
+"""The graph viewer's answers: the middle, times against the file's own events, search, text by the line, files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.graph_viewer import TOOL
+from tests.golden_files import demo_runs
+from tests.ingest.hlo_protos import small_proto
+from tests.synthetic import TpuJob, tpu_xspace, write_run
+from tests.tools.test_kernel_stats import table
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    run = write_run(tmp_path_factory.mktemp("graph") / "run", {"h": tpu_xspace(TpuJob())})
+    (run / "jit_f(7).hlo_proto.pb").write_bytes(small_proto())
+    return Session(str(run), cache=False)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Session:
+    return Session(str(demo_runs()["jax_train"]), cache=False)
+
+
+def run(session: Session, **params: object) -> Payload:
+    return TOOL.run(session, None, params)
+
+
+def file(session: Session, form: str, **params: object) -> tuple[str, bytes]:
+    name, parts = TOOL.file(session, None, params, form)
+    return name, b"".join(parts)
+
+
+def test_without_times_the_entry_s_root_is_in_the_middle(session: Session) -> None:
+    payload = run(session)
+    assert table(payload, "chosen") == {
+        "program": ["jit_f(7)"], "op": ["fusion.4"], "computation": ["main"], "callers": [""], "entry": ["main"],
+    }  # fmt: skip
+    assert set(table(payload, "nodes")["name"]) == {"fusion.4", "dot.3", "parameter.1", "parameter.2"}
+    assert payload.scalars["op_time_ps"].value is None
+    assert payload.verdict
+    assert payload.verdict.details[0] == "No events of it were traced."
+
+
+def test_what_is_in_the_link_is_shown(session: Session) -> None:
+    nodes = table(run(session, program="jit_f", op="%dot.3", radius=1, open="fusion.4"), "nodes")
+    assert dict(zip(nodes["name"], nodes["is_frame"], strict=True))["fusion.4"] is True
+    assert "exponential.12" in nodes["name"]
+    dot = nodes["name"].index("dot.3")
+    assert (nodes["op_name"][dot], nodes["source"][dot], nodes["shape"][dot]) == ("jit(f)/dot", "a.py:3", "f32[8,16]{1,0}")
+    assert str(nodes["expression"][dot]).startswith("dot.3 = f32[8,16]{1,0} dot(parameter.1, parameter.2)")
+    assert "op_name" not in table(run(session, op="dot.3", metadata=False), "nodes")
+    body = run(session, op="body")
+    assert table(body, "chosen")["op"] == ["add.13"]
+    assert table(body, "chosen")["callers"] == ["fusion.4"]
+
+
+def test_times_are_those_of_the_file_s_events(trained: Session) -> None:
+    [path] = Path(str(demo_runs()["jax_train"])).glob("*.xplane.pb")
+    xspace = xspace_class()()
+    xspace.ParseFromString(path.read_bytes())
+    time: Counter[tuple[int, str]] = Counter()
+    n: Counter[tuple[int, str]] = Counter()
+    for plane in xspace.planes:
+        keys = {entry.key: entry.value.name for entry in plane.stat_metadata}
+        for event in (event for line in plane.lines for event in line.events):
+            stats = {keys[stat.metadata_id]: stat for stat in event.stats}
+            if "hlo_op" in stats and "program_id" in stats:
+                op, program = stats["hlo_op"], stats["program_id"]
+                name = op.str_value or keys.get(op.ref_value, "")
+                time[program.int64_value or program.uint64_value, name] += event.duration_ps
+                n[program.int64_value or program.uint64_value, name] += 1
+    found = run(trained)
+    program = int(str(table(found, "chosen")["program"][0]).partition("(")[2].rstrip(")"))
+    hot = table(found, "hot")
+    assert len(hot["name"]) > 10
+    for name, time_ps, count in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True):
+        assert (time_ps, count) == (time[program, str(name)], n[program, str(name)])
+    assert hot["time_ps"] == sorted(hot["time_ps"], reverse=True)  # type: ignore[type-var]
+    assert table(found, "chosen")["op"] == hot["name"][:1]
+
+
+def test_search_and_text_answer_nothing_else(trained: Session) -> None:
+    matches = run(trained, search="DOT")
+    assert set(matches.tables) == {"matches"}
+    found = table(matches, "matches")
+    assert found["name"]
+    assert all("dot" in f"{a}{b}{c}".lower() for a, b, c in zip(found["name"], found["opcode"], found["op_name"], strict=True))
+    hottest = str(table(run(trained), "chosen")["op"][0])
+    text = run(trained, text="short", op=hottest, n_lines=5000)
+    line = int(text.scalars["op_line"].value or 0)
+    assert f" {hottest} = " in str(table(text, "lines")["text"][line])
+    part = run(trained, text="short", first_line=line, n_lines=1)
+    assert table(part, "lines")["text"] == [table(text, "lines")["text"][line]]
+
+
+def test_files_are_whole_and_named(session: Session) -> None:
+    name, proto = file(session, "proto")
+    assert name == "jit_f(7).pb"
+    assert decode_hlo(proto, "f", 7).find("fusion.4") >= 0
+    name, text = file(session, "hlo", text="short")
+    assert (name, text.decode().splitlines()[0][:15]) == ("jit_f(7).txt", "HloModule jit_f")
+    assert "metadata=" not in text.decode()
+    assert "metadata=" in file(session, "hlo")[1].decode()
+    assert file(session, "dot", op="dot.3")[1].startswith(b'digraph "jit_f" {')
+    name, graph = file(session, "graph", op="dot.3", radius=1)
+    assert name == "jit_f(7)_dot.3.json"
+    assert len(json.loads(graph)["nodes"]) == 4
+
+
+def test_what_is_not_there_is_said(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(BadParameter) as unknown:
+        run(session, op="dot.99")
+    assert "an instruction or a computation of jit_f" in unknown.value.remedy
+    with pytest.raises(BadParameter, match="program"):
+        run(session, program="jit_none")
+    with pytest.raises(BadParameter, match="search"):
+        run(session, search="x" * 201)
+    bare = Session(str(write_run(tmp_path / "bare", {"h": tpu_xspace(TpuJob())})), cache=False)
+    assert "no HLO" in TOOL.available(bare).reason
+    with pytest.raises(ToolUnavailable):
+        run(bare)

@@ -68,7 +68,7 @@ def test_search_walks_and_the_text_shows_the_same_instruction(page: Page, server
     frame.get_by_role("option", name=re.compile(f"^{re.escape(SECOND)}")).first.click()
     expect_state(page, op=SECOND)
     frame.get_by_role("group", name="Show as").get_by_role("button", name="Text", exact=True).click()
-    expect_state(page, tab="short")
+    expect_state(page, shown="short")
     expect(frame.get_by_role("region", name="Text of the program").locator(".marked")).to_contain_text(f"{SECOND} = ")
     expect(frame.get_by_role("region", name="Text of the program").locator(".marked")).to_be_in_viewport()
 

@@ -72,12 +72,12 @@ def test_times_are_those_of_the_file_s_events(trained: Session) -> None:
     time: Counter[tuple[int, str]] = Counter()
     n: Counter[tuple[int, str]] = Counter()
     for plane in xspace.planes:
-        keys = {entry.key: entry.value.name for entry in plane.stat_metadata}
+        keys = {entry.key: entry.value.name.decode() for entry in plane.stat_metadata}
         for event in (event for line in plane.lines for event in line.events):
             stats = {keys[stat.metadata_id]: stat for stat in event.stats}
             if "hlo_op" in stats and "program_id" in stats:
                 op, program = stats["hlo_op"], stats["program_id"]
-                name = op.str_value or keys.get(op.ref_value, "")
+                name = op.str_value.decode() or keys.get(op.ref_value, "")
                 time[program.int64_value or program.uint64_value, name] += event.duration_ps
                 n[program.int64_value or program.uint64_value, name] += 1
     found = run(trained)

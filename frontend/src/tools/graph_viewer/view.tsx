@@ -63,7 +63,7 @@ function Toolbar({ payload, chosen, tab, ...props }: { payload: Payload; chosen:
         </select>
       </label>
       <Finder run={run} hosts={hosts} program={chosen.program} onWalk={walk} />
-      <Segments label="Show as" choices={TABS} chosen={tab} onChoose={(name) => setParams({ tab: name === 'graph' ? undefined : name }, 'push')} />
+      <Segments label="Show as" choices={TABS} chosen={tab} onChoose={(name) => setParams({ shown: name === 'graph' ? undefined : name }, 'push')} />
       {tab === 'graph' && (
         <>
           <label>
@@ -135,8 +135,8 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
   const { run, hosts, params, setParams } = props;
   const graph = useMemo(() => graphOf(payload), [payload]);
   const chosen = useMemo(() => chosenOf(payload), [payload]);
-  const tab = TABS.some(({ name }) => name === params['tab']) ? (params['tab'] as string) : 'graph';
-  const walk = (op: string): void => setParams({ program: chosen.program, op, node: undefined, view: undefined, tab: undefined }, 'push');
+  const tab = TABS.some(({ name }) => name === params['shown']) ? (params['shown'] as string) : 'graph';
+  const walk = (op: string): void => setParams({ program: chosen.program, op, node: undefined, view: undefined, shown: undefined }, 'push');
   const node = graph.nodes.find(({ name }) => name === (params['node'] ?? '')) ?? null;
   const choose = (id: number | null): void => setParams({ node: graph.nodes.find((candidate) => candidate.id === id)?.name }, 'push');
   const open = (name: string): void => setParams({ open: toggled(params['open'], name), view: undefined }, 'push');
@@ -165,7 +165,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
               isOpened={node.isFrame}
               onWalk={walk}
               onOpen={open}
-              onText={(op) => setParams({ op, tab: 'short', node: undefined }, 'push')}
+              onText={(op) => setParams({ op, shown: 'short', node: undefined }, 'push')}
               onClose={() => choose(null)}
             />
           )}

@@ -20,10 +20,12 @@ from tb_tpuprof.ingest import cache as column_cache
 from tb_tpuprof.ingest import executors
 from tb_tpuprof.ingest import results as result_cache
 from tb_tpuprof.ingest.files import FileState, file_state
+from tb_tpuprof.ingest.graph_files import Known, find_graphs, graph_folder, read_place
 from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.progress import Progress, Standing
 from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
+from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
 
@@ -31,8 +33,18 @@ T = TypeVar("T")
 Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
 MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
+KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
 _ALONG: tuple[Function, ...] = (trace_notices, hardware, planes)
+
+
+class _Graphs:
+    """What is known of TensorFlow graphs beside the run."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.known: Known = {}
+        self.results: OrderedDict[tuple[object, ...], Any] = OrderedDict()
 
 
 class Session:
@@ -58,6 +70,7 @@ class Session:
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         self._results: dict[tuple[Function, str], Any] = {}
         self._failures: dict[str, ProfilerError] = {}
+        self._graphs = _Graphs()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -92,6 +105,22 @@ class Session:
         joined = folders if len(folders) > 1 else [self.info.path]
         found = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
         return Programs(list(found.values()), read_program)
+
+    def graphs(self) -> GraphSearch:
+        """The TensorFlow graphs in the folder above the run's `plugins`, and below it."""
+        with self._graphs.lock:
+            return find_graphs(graph_folder(self.info.path), self._graphs.known)
+
+    def of_graph(self, function: Callable[[Graph], T], place: GraphPlace) -> T:
+        """`function(graph at place)`, kept for as long as the file stays as it is. Raises StorageError or TraceFormatError."""
+        key = (function, place, file_state(place.path))
+        with self._graphs.lock:
+            if key not in self._graphs.results:
+                self._graphs.results[key] = function(read_place(place))
+                while len(self._graphs.results) > KEPT_GRAPHS:
+                    self._graphs.results.popitem(last=False)
+            self._graphs.results.move_to_end(key)
+            return self._graphs.results[key]  # type: ignore[no-any-return]
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
         """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed."""

@@ -12,6 +12,7 @@ from tb_tpuprof.tools import (
     op_profile,
     overview_page,
     tf_data_bottleneck_analysis,
+    tpu_compatibility,
     trace_viewer,
 )
 from tb_tpuprof.tools.base import Tool
@@ -28,6 +29,7 @@ TOOLS: tuple[Tool, ...] = (
     memory_profile.TOOL,
     memory_viewer.TOOL,
     graph_viewer.TOOL,
+    tpu_compatibility.TOOL,
 )
 
 

@@ -1,0 +1,9 @@
+/** What of a TensorFlow graph a TPU can run: a tree of scopes in green and red, and what to do about the rest. */
+import type { VNode } from 'preact';
+import { PayloadPage } from '../payload_page';
+import type { ToolProps } from '../tool';
+import { TpuCompatibilityView } from './view';
+
+export function TpuCompatibility(props: ToolProps): VNode {
+  return <PayloadPage {...props} content={(payload) => <TpuCompatibilityView payload={payload} params={props.params} setParams={props.setParams} />} />;
+}

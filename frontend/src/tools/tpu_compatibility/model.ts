@@ -1,0 +1,127 @@
+/** The tree of scopes: which rows are open and shown, what a scope's link is, which operations lie in it. Pure. */
+import { numberColumn, textColumn, numberAt, textAt } from '../../api/table';
+import type { Table } from '../../api/types';
+import type { TableData } from '../../widgets/table/model';
+
+export interface Scope {
+  row: number;
+  parent: number;
+  depth: number;
+  name: string;
+  path: string;
+  fn: string;
+  nValid: number;
+  nInvalid: number;
+  nNotChecked: number;
+  children: number[];
+}
+
+/** Open at first: what leads to incompatible operations, but no more rows than a screen holds. */
+const ROWS_AT_FIRST = 24;
+
+export function scopesOf(table: Table | undefined): Scope[] {
+  if (!table) return [];
+  const number = (name: string, row: number): number => {
+    const column = numberColumn(table, name);
+    return column ? (numberAt(column, row) ?? 0) : 0;
+  };
+  const text = (name: string, row: number): string => {
+    const column = textColumn(table, name);
+    return column ? (textAt(column, row) ?? '') : '';
+  };
+  const scopes: Scope[] = [];
+  for (let row = 0; row < table.n_rows; row++) {
+    const parent = number('parent', row);
+    const above = scopes[parent];
+    above?.children.push(row);
+    scopes.push({
+      row,
+      parent,
+      depth: above ? above.depth + 1 : 0,
+      name: text('name', row),
+      path: text('path', row),
+      fn: text('function', row),
+      nValid: number('n_valid', row),
+      nInvalid: number('n_invalid', row),
+      nNotChecked: number('n_not_checked', row),
+      children: [],
+    });
+  }
+  return scopes;
+}
+
+/** A scope in the link; empty is the whole graph. The functions together are no scope of operations. */
+export function keyOf(scope: Scope): string {
+  if (scope.row === 0) return '';
+  return scope.fn ? `${scope.fn}:${scope.path === scope.fn ? '' : scope.path}` : scope.path;
+}
+
+export function scopeOfKey(scopes: readonly Scope[], key: string | undefined): Scope | undefined {
+  return key ? scopes.find((scope) => keyOf(scope) === key) : undefined;
+}
+
+/** Level by level, as long as there is room: the root always, then scopes with incompatible operations. */
+export function openAtFirst(scopes: readonly Scope[]): Set<number> {
+  const open = new Set<number>();
+  let shown = 1;
+  let level = scopes.slice(0, 1);
+  while (level.length) {
+    const next: Scope[] = [];
+    for (const scope of level) {
+      if (!scope.children.length || (scope.row > 0 && (!scope.nInvalid || shown + scope.children.length > ROWS_AT_FIRST))) continue;
+      open.add(scope.row);
+      shown += scope.children.length;
+      next.push(...scope.children.flatMap((child) => scopes[child] ?? []));
+    }
+    level = next;
+  }
+  return open;
+}
+
+/** The link's `open`: rows that are open or closed against what opens by itself. */
+export function openRows(scopes: readonly Scope[], text: string | undefined): Set<number> {
+  const open = openAtFirst(scopes);
+  for (const part of (text ?? '').split('.')) {
+    const row = Number(part);
+    if (!part || !Number.isInteger(row) || !scopes[row]?.children.length) continue;
+    if (!open.delete(row)) open.add(row);
+  }
+  return open;
+}
+
+export function toggled(text: string | undefined, row: number): string | undefined {
+  const rows = new Set((text ?? '').split('.').filter(Boolean));
+  if (!rows.delete(String(row))) rows.add(String(row));
+  return [...rows].join('.') || undefined;
+}
+
+/** Rows of the tree in order: those whose ancestors are all open. `isInvalidOnly` leaves out scopes without incompatible operations. */
+export function visible(scopes: readonly Scope[], open: ReadonlySet<number>, isInvalidOnly: boolean): Scope[] {
+  const shown = new Set<number>();
+  return scopes.filter((scope) => {
+    const isShown = scope.row === 0 || (shown.has(scope.parent) && open.has(scope.parent) && (!isInvalidOnly || scope.nInvalid > 0));
+    if (isShown) shown.add(scope.row);
+    return isShown;
+  });
+}
+
+export function validFraction(scope: Scope): number | null {
+  const checked = scope.nValid + scope.nInvalid;
+  return checked ? scope.nValid / checked : null;
+}
+
+/** The rows of a table of operations that lie in a scope or below it. */
+export function within(table: Table, data: TableData, scope: Scope | undefined): TableData {
+  const [scopes, functions] = [textColumn(table, 'scope'), textColumn(table, 'function')];
+  if (!scope || scope.row === 0 || !scopes || !functions) return data;
+  const isAnyFunction = scope.parent === 0 && scope.children.length > 0 && !scope.fn && scope.name === '(functions)';
+  const prefix = scope.path === scope.fn || isAnyFunction ? '' : scope.path;
+  const rows: number[] = [];
+  for (let row = 0; row < data.nRows; row++) {
+    const fn = textAt(functions, row) ?? '';
+    const path = textAt(scopes, row) ?? '';
+    const isInside = isAnyFunction ? fn !== '' : fn === scope.fn && (!prefix || path === prefix || path.startsWith(`${prefix}/`));
+    if (isInside) rows.push(row);
+  }
+  return { nRows: rows.length, columns: data.columns.map((column) => ({ ...column, cell: (row: number) => column.cell(rows[row] ?? -1) })) };
+}

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.tpu_compatibility import INVALID, STATUSES, Compatibili
 
 MAX_SCOPES = 20_000
 MAX_DEPTH = 40
-FUNCTIONS = "(functions)"
+GRAPH, FUNCTIONS = "(graph)", "(functions)"
 Ints = npt.NDArray[np.int64]
 
 
@@ -61,7 +61,7 @@ def scopes(found: Compatibility) -> Scopes:
     own = np.bincount(which.reshape(-1) * len(STATUSES) + found.status, minlength=len(keys) * len(STATUSES)).reshape(
         len(keys), len(STATUSES)
     )
-    tree = _Tree(["(graph)"], [""], [""], [-1], [{}])
+    tree = _Tree([GRAPH], [GRAPH], [""], [-1], [{}])
     rows, n_merged = np.zeros(len(keys), np.int64), 0
     # What matters most gets its place first.
     order = np.lexsort((np.arange(len(keys)), -own.sum(1), -own[:, INVALID]))

@@ -27,9 +27,10 @@ _RESOLVED = frozenset(
     "_RecvTPUEmbeddingActivations _RecvTPUEmbeddingDeduplicationData _SendTPUEmbeddingGradients".split()
 )
 _INPUT = re.compile(
-    r"(Dataset(V\d+|Op)?$|^(Anonymous|OneShot|Multi|Initialize|Make|Delete|Serialize|Deserialize)?.*Iterator|^Infeed(Enqueue|Prelinearize)|"
-    r"^Prelinearize|^Queue|QueueV2$|Queue$|^Reader|Reader(V2)?$|^MemoryCache)"
+    r"Dataset(V\d+|Op)?$|Iterator|SeedGenerator|MemoryCache|^Infeed(Enqueue|Prelinearize)|^Prelinearize|^Queue|Queue(V2)?$|^Reader|Reader(V2)?$"
 )
+# What AutoGraph makes of a loop over a dataset: the body is a function of the dataset, but the user's step is in it.
+_LOOP_BODY = re.compile(r"_(scan|reduce)_body_\d+$")
 _CHECKPOINT = re.compile(r"^(Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename|ShardedFilespec)$")
 _CHECKPOINT_FUNCTION = re.compile(r"(^|_)traced_(save|restore)(_|$)")
 _CHECKPOINT_SCOPE = re.compile(r"^save(_\d+)?(/|$)")
@@ -142,7 +143,8 @@ def _reach(graph: Graph, verdicts: _Verdicts) -> None:
     called[calls[callers != calls[:, 1]][:, 1]] = True
     level[~called] = 1
     level[-1] = 1
-    host_call = is_host[calls[:, 0]]
+    is_body = np.array([bool(_LOOP_BODY.search(name)) for name in graph.functions], np.bool_)
+    host_call = is_host[calls[:, 0]] & ~(is_body[calls[:, 1]] if n else np.zeros(0, np.bool_))
     on_tpu = graph.is_tpu[calls[:, 0]] if is_marked else np.ones(len(calls), np.bool_)
     while True:
         of_caller = level[callers]

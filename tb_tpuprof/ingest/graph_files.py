@@ -28,7 +28,8 @@ SAVED_MODEL = "saved_model.pb"
 _EVENTS = ".tfevents."
 _TRACE_PLUGINS = ("graph_run_metadata", "graph_run_metadata_graph")
 MAX_FILES, MAX_FOLDERS, MAX_GRAPHS = 2000, 20_000, 500
-MAX_FILE_BYTES = 2**30  # of an event file no more is looked through
+MAX_FILE_BYTES, MAX_URL_BYTES = 2**30, 2**26  # of an event file no more is looked through
+MAX_NEW_BYTES = 2**32  # of files that have changed since the last time
 MAX_GRAPH_BYTES = 2**31 - 1  # protobuf's own limit
 
 
@@ -60,8 +61,9 @@ def find_graphs(folder: str, known: Known) -> GraphSearch:
     files, is_cut = _files(folder)
     places: list[GraphPlace] = []
     notes: list[str] = []
+    limit, n_new_bytes = _limit(folder), 0
     for path in files:
-        if len(places) >= MAX_GRAPHS:
+        if len(places) >= MAX_GRAPHS or n_new_bytes > MAX_NEW_BYTES:
             is_cut = True
             break
         name = path[len(folder) :].lstrip("/" + os.sep).replace(os.sep, "/")
@@ -69,14 +71,15 @@ def find_graphs(folder: str, known: Known) -> GraphSearch:
             state = file_state(path)
             if state not in known:
                 said: list[str] = []
+                n_new_bytes += min(state.size_bytes, limit)
                 known[state] = list(_in_saved_model(path) if path.endswith(SAVED_MODEL) else _in_events(state, name, said)), said
             found, about = known[state]
             notes += about
         except ProfilerError as error:
             notes.append(error.message)
             continue
-        if state.size_bytes > MAX_FILE_BYTES:
-            notes.append(f"Of {name} only the first {MAX_FILE_BYTES >> 30} GiB were looked through.")
+        if state.size_bytes > limit and not path.endswith(SAVED_MODEL):
+            notes.append(f"Of {name} only the first {limit >> 20} MiB were looked through.")
         shown = name[: -len(SAVED_MODEL)].rstrip("/") or "." if name.endswith(SAVED_MODEL) else name
         for number, graph in enumerate(found):
             unique = shown if len(found) == 1 else f"{shown}#{number + 1}"
@@ -93,6 +96,10 @@ def read_place(place: GraphPlace) -> Graph:
     if not len(graph):
         raise TraceFormatError(place.path, place.position, "holds a graph without nodes that can be read", "Write the graph again.")
     return graph
+
+
+def _limit(path: str) -> int:
+    return MAX_URL_BYTES if is_url(path) else MAX_FILE_BYTES
 
 
 def _files(folder: str) -> tuple[list[str], bool]:
@@ -141,8 +148,9 @@ def _in_saved_model(path: str) -> Iterator[_Found]:
 
 def _in_events(state: FileState, name: str, notes: list[str]) -> Iterator[_Found]:
     """Graphs in an event file whose checksums hold."""
-    if state.size_bytes > MAX_FILE_BYTES:
-        data = np.frombuffer(read_range(state, 0, MAX_FILE_BYTES), np.uint8)
+    limit = _limit(state.path)
+    if state.size_bytes > limit:
+        data = np.frombuffer(read_range(state, 0, limit), np.uint8)
     else:
         data, _ = read_file(state.path)
     starts, sizes, wrong = record_spans(data)

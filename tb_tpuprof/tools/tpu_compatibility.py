@@ -19,10 +19,9 @@ from tb_tpuprof.units import format_fraction
 N_ROWS = 10_000
 _REASON = "no TensorFlow graph lies in the run's folder"
 _REMEDY = (
-    "Write one beside the profile: the Keras callback `TensorBoard(logdir, write_graph=True)`; "
-    "`tf.summary.graph(function.get_concrete_function(…).graph)`, `tf.summary.trace_on(graph=True)` with `trace_export`, or "
-    '`tf.saved_model.save(model, logdir + "/model")`. '
-    "JAX and PyTorch programs have no such graph: what they compile for a TPU, XLA has accepted."
+    "Write one beside the profile: `tf.summary.graph(function.get_concrete_function(…).graph)` or `tf.summary.trace_on(graph=True)` with "
+    '`trace_export` in an event file, or `tf.saved_model.save(model, logdir + "/model")`. (Keras 3 leaves `write_graph` of its TensorBoard '
+    "callback out; Keras 2 writes it.) JAX and PyTorch programs have no such graph: what they compile for a TPU, XLA has accepted."
 )
 Int64s = npt.NDArray[np.int64]
 
@@ -217,7 +216,7 @@ def _diagnostics(search: GraphSearch, found: Compatibility, tree: Scopes) -> tup
         text = f"{_count(tree.n_merged, 'scope')} were too many or too deep for the tree; their operations count in the scope above."
         result.append(Diagnostic("info", text))
     text = (
-        f"The list is of TensorFlow {VERSION}: each operation and type that its registry compiles for the TPU backend of XLA. It says whether "
+        f"The list is of TensorFlow {VERSION}: each operation and type that its registry compiles for XLA's TPU backend. It says whether "
         "there is a kernel, not whether shapes are known when XLA compiles, sizes fit, or arguments that must be constant are."
     )
     return (*result, Diagnostic("info", text))
@@ -241,7 +240,7 @@ def available(session: Session) -> Availability:
 TOOL = Tool(
     name="tpu_compatibility",
     title="TPU compatibility",
-    group="Program",
+    group="Compiler",
     summary="Which operations of a TensorFlow graph a TPU can run, and how to change the others",
     view=view,
     available=available,

@@ -1,0 +1,73 @@
+"""A walk through a graph's scopes: the tree opens and closes, a scope chooses its operations, all in the link; and a run without one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tb_tpuprof.tools import get_tool
+from tests.browser.conftest import Server, copied_demo_logs, start_tensorboard
+from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, run_of
+
+TOOL = get_tool("tpu_compatibility")
+DATA = Path(__file__).resolve().parent.parent / "data" / "graphs"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """TensorBoard on the demo logs, with a SavedModel beside the Keras run."""
+    scratch = tmp_path_factory.mktemp("graphs")
+    logs = copied_demo_logs(scratch / "logs")
+    shutil.copytree(DATA / "words", logs / "keras_slow_input" / "train" / "words")
+    started = start_tensorboard(logs, scratch)
+    yield started
+    started.process.terminate()
+    started.process.wait(20)
+
+
+def test_scopes_lead_to_their_operations(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    expect_tool(page, TOOL.title)
+    frame = frame_of(page)
+    expect(frame.get_by_role("region", name="Verdict")).to_contain_text("4 operations of 25 in words cannot run on a TPU")
+    rows = frame.get_by_role("grid", name="Incompatible operations").locator("tbody tr[data-at]")
+    expect(rows).to_have_count(4)
+    tree = frame.get_by_role("tree", name="Scopes")
+    tree.get_by_role("button", name="None_Lookup", exact=True).click()
+    expect_state(page, scope="__inference___call___190:lookup/None_Lookup")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("LookupTableFindV2")
+    page.go_back()
+    expect(rows).to_have_count(4)
+
+
+def test_the_tree_opens_and_hides(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    expect_tool(page, TOOL.title)
+    tree = frame_of(page).get_by_role("tree", name="Scopes")
+    expect(tree.get_by_role("button", name="network", exact=True)).to_be_visible()
+    expect(tree.get_by_role("button", name="embed", exact=True)).to_have_count(0)
+    tree.get_by_role("treeitem").filter(has_text="network").get_by_role("button", name="Open").click()
+    expect(tree.get_by_role("button", name="embed", exact=True)).to_be_visible()
+    frame_of(page).get_by_role("group", name="Show").get_by_role("button", name="Incompatible only").click()
+    expect_state(page, tree="invalid")
+    expect(tree.get_by_role("button", name="network", exact=True)).to_have_count(0)
+
+
+def test_another_graph_is_chosen_in_the_link(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name))
+    expect_tool(page, TOOL.title)
+    choice = frame_of(page).get_by_label("Graph", exact=True)
+    choice.select_option("words")
+    expect_state(page, graph="words")
+    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text("in words")
+
+
+def test_a_run_without_a_graph_says_what_to_do(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=run_of("jax_predict"), tool=TOOL.name))
+    expect(frame_of(page).locator("main")).to_contain_text("o TensorFlow graph lies in the run's folder")
+    expect(frame_of(page).locator("main")).to_contain_text("tf.summary.graph")

@@ -1,0 +1,120 @@
+"""The tool on runs with TensorFlow's own graphs beside them, without any, and on a demo run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, Payload
+from tb_tpuprof.tools.tpu_compatibility import TOOL
+from tests.golden_files import DEMO_LOGS, demo_runs
+from tests.graph_files import event_file, field, graph_def, node
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "graphs"
+
+
+def cells(column: Column) -> list[object]:
+    if column.strings is None:
+        return column.values.tolist()
+    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
+
+
+def table(payload: Payload, name: str) -> dict[str, list[object]]:
+    return {column.name: cells(column) for column in payload.tables[name].columns}
+
+
+def run_in(folder: Path, *graphs: Path) -> Session:
+    """A run whose job's folder holds graphs."""
+    run = folder / "train" / "plugins" / "profile" / "run"
+    shutil.copytree(demo_runs()["jax_predict"], run)
+    for graph in graphs:
+        (shutil.copytree if graph.is_dir() else shutil.copyfile)(graph, folder / "train" / graph.name)
+    return Session(str(run), cache=False)
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Session:
+    return run_in(tmp_path, DATA / "words", DATA / "function.tfevents.0", DATA / "version1.tfevents.0")
+
+
+def test_the_largest_graph_is_shown_and_others_can_be_chosen(several: Session) -> None:
+    assert TOOL.available(several)
+    payload = TOOL.run(several, None, {})
+    graphs = table(payload, "graphs")
+    assert graphs["graph"] == ["words", "function.tfevents.0", "version1.tfevents.0"]
+    assert graphs["is_shown"] == [True, False, False]
+    other = TOOL.run(several, None, {"graph": "function.tfevents.0"})
+    assert table(other, "graphs")["is_shown"] == [False, True, False]
+    assert table(other, "incompatible")["name"] == ["train/python/PyFunc"]
+    with pytest.raises(BadParameter, match="gone"):
+        TOOL.run(several, None, {"graph": "gone"})
+
+
+def test_numbers_agree_with_one_another(several: Session) -> None:
+    payload = TOOL.run(several, None, {})
+    scalars = {name: scalar.value for name, scalar in payload.scalars.items()}
+    assert scalars == {"valid_fraction": 0.84, "n_invalid": 4, "n_valid": 21, "n_not_checked": 40, "n_ops": 65}
+    scopes, by_op = table(payload, "scopes"), table(payload, "by_op")
+    assert [scopes[key][0] for key in ("n_invalid", "n_valid", "n_not_checked", "valid_fraction")] == [4, 21, 40, 0.84]
+    assert sum(by_op["n_ops"]) == 65  # type: ignore[arg-type]
+    assert sum(by_op["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
+    assert sum(n for n, status in zip(by_op["n_ops"], by_op["status"], strict=True) if status == "incompatible") == 4  # type: ignore[misc]
+    assert sum(table(payload, "not_checked")["n_ops"]) == 40  # type: ignore[arg-type]
+
+
+def test_verdict_names_what_and_how(several: Session) -> None:
+    verdict = TOOL.run(several, None, {}).verdict
+    assert verdict
+    assert (verdict.level, verdict.text) == ("bad", "4 operations of 25 in `words` cannot run on a TPU: 84 % are compatible.")
+    assert any("StringLookup" in detail for detail in verdict.details)
+    assert any("TPUs hold no text" in detail for detail in verdict.details)
+
+
+def test_a_graph_without_trouble_is_good(tmp_path: Path) -> None:
+    graph = tmp_path / "events.out.tfevents.1"
+    graph.write_bytes(event_file(field(4, graph_def([node("Add"), node("MatMul", T=1)]))))
+    verdict = TOOL.run(run_in(tmp_path / "logs", graph), None, {}).verdict
+    assert verdict
+    assert verdict.level == "good"
+    assert "each of the 2 operations checked" in verdict.text
+    graph.write_bytes(event_file(field(4, graph_def([node("PyFunc", device="/cpu:0")]))))
+    only_host = TOOL.run(run_in(tmp_path / "host", graph), None, {}).verdict
+    assert only_host
+    assert only_host.level == "unknown"
+
+
+def test_a_graph_that_appears_is_found(tmp_path: Path) -> None:
+    session = run_in(tmp_path)
+    assert "neither event files nor SavedModels" in TOOL.available(session).reason
+    assert "tf.summary.graph" in TOOL.available(session).remedy
+    with pytest.raises(ToolUnavailable):
+        TOOL.run(session, None, {})
+    shutil.copyfile(DATA / "function.tfevents.0", tmp_path / "train" / "function.tfevents.0")
+    assert TOOL.run(session, None, {}).scalars["n_ops"].value == 48
+
+
+def test_event_files_without_a_graph_are_named(tmp_path: Path) -> None:
+    scalars = next((DEMO_LOGS / "keras_slow_input" / "validation").glob("events.*"))
+    assert TOOL.available(run_in(tmp_path, scalars)).reason.endswith("(1 event file or SavedModel looked through).")
+
+
+def test_damage_reaches_the_reader(tmp_path: Path) -> None:
+    graph = tmp_path / "events.out.tfevents.1"
+    graph.write_bytes(event_file(field(4, graph_def([node("Add"), b"\x0a\xff\x01"]))) + bytes(40))
+    messages = [notice.message for notice in TOOL.run(run_in(tmp_path / "logs", graph), None, {}).diagnostics]
+    assert any("1 node of the graph could not be read" in message for message in messages)
+    assert any("length is damaged" in message for message in messages)
+
+
+def test_the_demo_s_loop_prints() -> None:
+    session = Session(str(demo_runs()["keras_slow_input"]), cache=False)
+    payload = TOOL.run(session, None, {})
+    assert table(payload, "incompatible")["op"] == ["StringFormat", "PrintV2"]
+    assert set(table(payload, "incompatible")["kind"]) == {"printing"}
+    assert "MapDataset" in [
+        op for op, status in zip(*(table(payload, "by_op")[key] for key in ("op", "status")), strict=True) if status == "not checked"
+    ]

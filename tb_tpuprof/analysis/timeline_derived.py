@@ -10,7 +10,9 @@ events of XLA:CPU. A plane whose file brings such lines along is left as it is. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,7 @@ Rows = npt.NDArray[np.intp]
 SCOPE_LINE, FRAMEWORK_LINE, SOURCE_LINE = "Framework Name Scope", "Framework Ops", "Source code"
 _MAX_LEVELS = 32
 _SMALL_GAP_PS = 10_000_000
+_MANY_ROWS = 50_000  # below this a thread costs more than it saves
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,29 @@ class _Builder:
         return np.array([self.texts.setdefault(text, len(self.texts)) for text in texts], np.int64)
 
     def add(self, line: DerivedLine, spans: list[_Spans]) -> None:
-        """A line, unless it would be empty."""
-        if not any(len(part.start_ps) for part in spans):
-            return
-        columns = [np.concatenate([getattr(part, field) for part in spans]) for field in _Spans.__dataclass_fields__]
-        if not _in_order(columns[0], columns[1]):
-            order = np.lexsort((columns[4], -columns[1], columns[0]))
-            columns = [column[order] for column in columns]
-        self.lines.append((line, _Spans(*columns)))
+        """A line, unless it would be empty. `name` of its spans is the builder's number."""
+        found = _sorted(spans)
+        if len(found.start_ps):
+            self.lines.append((line, found))
+
+    def add_all(self, plane: int, made: Sequence[tuple[str, str, Callable[[], tuple[list[_Spans], op_labels.Texts]]]], is_large: bool) -> None:
+        """Lines of a plane by (name, kind, what makes the spans and tells the texts of their keys), side by side where they are large."""
+
+        def put_together(make: Callable[[], tuple[list[_Spans], op_labels.Texts]]) -> tuple[_Spans, tuple[Int64s, Rows], op_labels.Texts]:
+            spans, texts = make()
+            found = _sorted(spans)
+            return found, op_labels.distinct_codes(found.name), texts
+
+        makers = [make for _, _, make in made]
+        if is_large:
+            with ThreadPoolExecutor(2) as pool:
+                parts = list(pool.map(put_together, makers))
+        else:
+            parts = [put_together(make) for make in makers]
+        for (name, kind, _), (found, (keys, place), texts) in zip(made, parts, strict=True):
+            if len(found.start_ps):
+                codes = self.codes([texts(key) for key in keys.tolist()])[place]
+                self.lines.append((DerivedLine(plane, name, kind), replace(found, name=codes)))
 
     def result(self) -> Derived:
         """All lines put together."""
@@ -97,6 +115,21 @@ class _Builder:
         )
         offsets = np.cumsum([0, *(len(part.start_ps) for part in parts)]).astype(np.int64)
         return Derived(tuple(line for line, _ in self.lines), offsets, start, end - start, name.astype(np.int32), source, tuple(self.texts))
+
+
+def _sorted(spans: list[_Spans]) -> _Spans:
+    """Boxes in one piece, by (start, -end, level)."""
+    parts = [part for part in spans if len(part.start_ps)]
+    if len(parts) == 1:
+        columns = [getattr(parts[0], field) for field in _Spans.__dataclass_fields__]
+    else:
+        columns = [
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, field) for part in parts)]) for field in _Spans.__dataclass_fields__
+        ]
+    if not _in_order(columns[0], columns[1]):
+        order = np.lexsort((columns[4], -columns[1], columns[0]))
+        columns = [column[order] for column in columns]
+    return _Spans(*columns)
 
 
 def _in_order(start: Int64s, end: Int64s) -> bool:
@@ -169,12 +202,24 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     labels = op_labels.of_rows(trace, rows).taken(order)
     rows = rows[order]
     events = _sequence(trace, rows, np.full(len(rows), -1, np.int64))
-    builder.add(DerivedLine(plane, "XLA Modules", "modules"), _named(_runs(events, labels.module[None, :]), labels.texts, builder))
-    _scope_lines(plane, events, labels, "", builder)
     known = np.flatnonzero(labels.hlo_op >= 0)
-    code = _coded(labels.hlo_op[known], labels.texts, builder)
-    spans = _Spans(events.start_ps[known], events.end_ps[known], code, rows[known].astype(np.int64), np.zeros(len(known), np.int64))
-    builder.add(DerivedLine(plane, "XLA Ops", "hlo_ops"), [spans])
+
+    def scopes() -> tuple[list[_Spans], op_labels.Texts]:
+        prefixes, names = op_labels.levels(labels.framework_op, labels.texts, op_labels.scope_parts, _MAX_LEVELS)
+        return _runs(events, prefixes), names
+
+    def operations() -> tuple[list[_Spans], op_labels.Texts]:
+        none = np.zeros(len(known), np.int64)
+        spans = _Spans(events.start_ps[known], events.end_ps[known], labels.hlo_op[known], rows[known].astype(np.int64), none)
+        return [spans], labels.texts
+
+    made = (
+        ("XLA Modules", "modules", lambda: (_runs(events, labels.module[None, :]), labels.texts)),
+        (SCOPE_LINE, "scope", scopes),
+        (FRAMEWORK_LINE, "ops", lambda: (_runs(events, labels.framework_op[None, :]), labels.texts)),
+        ("XLA Ops", "hlo_ops", operations),
+    )
+    builder.add_all(plane, made, is_large=len(rows) >= _MANY_ROWS)
 
 
 def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:

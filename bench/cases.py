@@ -16,6 +16,7 @@ LARGEST_FLEET = list(FLEETS)[-1]
 MAX_WARM_S = 0.5
 MAX_SEARCH_S = 0.2
 MAX_VIEW_BYTES = 500_000
+MAX_LARGE_VIEW_BYTES = 300_000
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,12 @@ TARGETS = (
     _third_of_memory(OP_STATS_COLD),
     _at_least(JAX_CPU, VIEW_FIRST, 20),
     _alone(JAX_CPU, VIEW_FIRST, "≤ 500 kB sent", sent_bytes, MAX_VIEW_BYTES, "B"),
+    _alone(SYNTHETIC, VIEW_AGAIN, "≤ 300 kB sent", sent_bytes, MAX_LARGE_VIEW_BYTES, "B"),
     _alone(JAX_CPU, VIEW_ZOOM, "≤ 10 ms in the server", server_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_FROM_START, "≤ 2 s", own_seconds, MAX_START_S, "s"),
     _alone(SYNTHETIC, VIEW_FROM_START, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _alone(SYNTHETIC, VIEW_AGAIN, "≤ 0.5 s in the server", server_seconds, MAX_WARM_S, "s"),
-    _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms in the server", own_seconds, MAX_ZOOM_S, "s"),
+    _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms in the server", server_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_SEARCH, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),

@@ -85,13 +85,14 @@ def find_run(name: str) -> Run:
 
 
 @contextmanager
-def served(run: Run) -> Iterator[str]:
-    """TensorBoard on a log directory with this run in it; its address."""
+def served(*runs: Run) -> Iterator[str]:
+    """TensorBoard on a log directory with these runs in it; its address."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "logs" / "bench" / "plugins" / "profile" / run.name
-        folder.mkdir(parents=True)
-        for file in run.files:
-            (folder / file.name).symlink_to(file.resolve())
+        for run in runs:
+            folder = Path(scratch) / "logs" / "bench" / "plugins" / "profile" / run.name
+            folder.mkdir(parents=True)
+            for file in run.files:
+                (folder / file.name).symlink_to(file.resolve())
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

@@ -5,7 +5,6 @@ Runs in the peer's environment too: standard library only.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import random
@@ -76,31 +75,31 @@ def random_windows(trace_length: float) -> list[tuple[float, float]]:
     return [(start, start + width) for start, width in zip(starts, widths, strict=True)]
 
 
-def timed(ask: Callable[[], Answer], gzip_level: int) -> tuple[Answer, Sample]:
+def timed(ask: Callable[[], Answer], compress: Callable[[bytes], bytes]) -> tuple[Answer, Sample]:
     """Ask once; compress as the side's server does."""
     start = time.perf_counter()
     answer = ask()
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    n_gzip_bytes = len(gzip.compress(answer.body, gzip_level))
+    n_gzip_bytes = len(compress(answer.body))
     return answer, Sample(seconds, time.perf_counter() - start, len(answer.body), n_gzip_bytes, 0)
 
 
-def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], Answer], gzip_level: int) -> Sample:
+def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], Answer], compress: Callable[[bytes], bytes]) -> Sample:
     """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search. Prints READY after the first answer."""
-    first, sample = timed(lambda: ask(None, ""), gzip_level)
+    first, sample = timed(lambda: ask(None, ""), compress)
     print(READY, flush=True)
     if request.mode == "again":
-        sample = _typical([timed(lambda: ask(None, ""), gzip_level)[1] for _ in range(N_REPEATS)])
+        sample = _typical([timed(lambda: ask(None, ""), compress)[1] for _ in range(N_REPEATS)])
     elif request.mode == "zoom":
         windows = zoom_windows(first.trace_length)
-        sample = _typical([timed(lambda window=window: ask(window, ""), gzip_level)[1] for window in windows])  # type: ignore[misc]
+        sample = _typical([timed(lambda window=window: ask(window, ""), compress)[1] for window in windows])  # type: ignore[misc]
     elif request.mode == "windows":
         windows = random_windows(first.trace_length)
-        samples = [timed(lambda window=window: ask(window, ""), gzip_level)[1] for window in windows]  # type: ignore[misc]
+        samples = [timed(lambda window=window: ask(window, ""), compress)[1] for window in windows]  # type: ignore[misc]
         sample = _percentile(samples, 0.95)
     elif request.mode == "search":
-        sample = _typical([timed(lambda: ask(None, SEARCH_TEXT), gzip_level)[1] for _ in range(N_REPEATS)])
+        sample = _typical([timed(lambda: ask(None, SEARCH_TEXT), compress)[1] for _ in range(N_REPEATS)])
     return replace(sample, peak_bytes=peak_bytes())
 
 
@@ -124,11 +123,8 @@ def write_sample(sample: Sample) -> None:
 
 
 def _percentile(samples: list[Sample], fraction: float) -> Sample:
-    """A percentile of each number by itself."""
-    columns = zip(*(asdict(sample).values() for sample in samples), strict=True)
-    place = round(fraction * (len(samples) - 1))
-    seconds, gzip_seconds, body, compressed, peak = (sorted(column)[place] for column in columns)
-    return Sample(seconds, gzip_seconds, int(body), int(compressed), int(peak))
+    """The sample at a percentile of the time with compression."""
+    return sorted(samples, key=lambda sample: sample.seconds + sample.gzip_seconds)[round(fraction * (len(samples) - 1))]
 
 
 def _typical(samples: list[Sample]) -> Sample:

@@ -87,7 +87,9 @@ class _Builder:
         if len(found.start_ps):
             self.lines.append((line, found))
 
-    def add_all(self, plane: int, made: Sequence[tuple[str, str, Callable[[], tuple[list[_Spans], op_labels.Texts]]]], is_large: bool) -> None:
+    def add_all(
+        self, plane: int, made: Sequence[tuple[str, str, Callable[[], tuple[list[_Spans], op_labels.Texts]]]], is_large: bool
+    ) -> None:
         """Lines of a plane by (name, kind, what makes the spans and tells the texts of their keys), side by side where they are large."""
 
         def put_together(make: Callable[[], tuple[list[_Spans], op_labels.Texts]]) -> tuple[_Spans, tuple[Int64s, Rows], op_labels.Texts]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from tb_tpuprof.analysis import op_labels
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.timeline_flows import flows
+from tb_tpuprof.analysis.timeline_modules import module_around
 from tb_tpuprof.analysis.timeline_totals import ancestors, neighbour, same_name, self_time
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.trace_hosts import HostView, View
+from tb_tpuprof.tools.trace_links import links_table
 from tb_tpuprof.tools.trace_questions import events_columns, names_of
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
@@ -56,7 +56,7 @@ def event_answer(view: View, event_id: int) -> Answer:
         "ancestors": Table("Ancestors", _without_track(host, ancestors(host.drawn, event, _MAX_ANCESTORS))),
         "flows": _flows_table(host, event),
         "histogram": _histogram(alike.edges, alike.counts),
-        "links": _links(about),
+        "links": links_table(host.trace, about, host.track_of(line).kind),
     }
     return tables, scalars
 
@@ -109,6 +109,8 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
             about[key] = labels.texts(int(codes[0]))
     if not about["hlo_op"] and track.kind == "hlo_ops":
         about["hlo_op"] = about["name"]
+    if not about["hlo_module"] and track.kind in ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source"):
+        about["hlo_module"] = module_around(trace, row)
     return about
 
 
@@ -143,24 +145,5 @@ def _histogram(edges: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.
             Column("from_ps", "From", edges[:-1], "ps"),
             Column("to_ps", "To", edges[1:], "ps"),
             Column("n", "Events", counts, "count"),
-        ),
-    )
-
-
-def _links(about: dict[str, str]) -> Table:
-    """Where else in the profiler the event is told of."""
-    links: list[tuple[str, str, dict[str, str]]] = []
-    if about["framework_op"]:
-        links.append(("All operations of the framework", "framework_op_stats", {"hosts": about["host"]}))
-    if about["name"].startswith("Iterator"):
-        links.append(("The input pipeline that this iterator is part of", "tf_data_bottleneck_analysis", {"hosts": about["host"]}))
-    if about["step"]:
-        links.append((f"Step {about['step']} among the others", "overview_page", {"hosts": about["host"]}))
-    return Table(
-        "Links",
-        (
-            text_column("text", "Text", [text for text, _, _ in links]),
-            text_column("tool", "Tool", [tool for _, tool, _ in links]),
-            text_column("params", "Parameters", [json.dumps(params) for _, _, params in links]),
         ),
     )

@@ -454,3 +454,13 @@ def test_thinned_counters_keep_what_can_be_seen(samples: list[tuple[int, int]], 
         values = [value for time, value in samples if time in inside]
         kept = [value for time, value in found if time in inside]
         assert (min(values), max(values), values[-1]) == (min(kept), max(kept), kept[-1]) if values else not kept
+
+
+def test_an_operation_of_a_tpu_tells_the_program_around_it() -> None:
+    trace = drawing("/device:TPU:0:\nXLA Modules  [f   ]  [g ]\nXLA Ops       [a]  [b][c]")
+    boxes = {box["name"]: box["event"] for box in rows(ask(trace), "boxes")}
+    modules = {}
+    for name in "abc":
+        about = {row["name"]: row["value"] for row in rows(ask(trace, event=boxes[name]), "about")}
+        modules[name] = about.get("hlo_module", "")
+    assert modules == {"a": "f", "b": "", "c": "g"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.trace_viewer import TOOL
 from tests.golden_files import demo_runs
@@ -97,3 +100,19 @@ def test_a_step_is_called_by_its_number() -> None:
     (names,) = (c.strings for c in payload.tables["boxes"].columns if c.name == "name")
     assert names is not None
     assert {f"train {number}" for number in range(20)} <= set(names)
+
+
+def test_links_of_an_operation_lead_to_tools_that_know_it() -> None:
+    session = Session(str(demo_runs()["jax_train"]), cache=False)
+    payload = TOOL.run(session, None, {})
+    kinds = next(c for c in payload.tables["tracks"].columns if c.name == "kind")
+    line = next(i for i, code in enumerate(kinds.values.tolist()) if (kinds.strings or [])[code] == "hlo_ops")
+    track = column(payload, "tracks", "track")[line]
+    box = int(np.flatnonzero(column(payload, "boxes", "track") == track)[0])
+    details = TOOL.run(session, None, {"event": int(column(payload, "boxes", "event")[box])})
+    tool, params = (c for c in details.tables["links"].columns if c.name != "text")
+    texts = [[(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)]
+    assert texts[0][:3] == ["op_profile", "hlo_stats", "memory_viewer"]
+    for name, given in zip(*texts, strict=True):
+        asked = json.loads(given)
+        assert get_tool(name).run(session, [asked.pop("hosts")], asked).tool == name

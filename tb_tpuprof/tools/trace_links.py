@@ -1,0 +1,62 @@
+"""What is known of an event → where else in the profiler it is told of: its operation, program, kernel, pipeline and step."""
+
+from __future__ import annotations
+
+import json
+
+from tb_tpuprof.analysis.op_labels import MAX_HLO_BYTES, hlo_parts
+from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.tools.base import Table
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.trace.hlo_programs import Program
+from tb_tpuprof.trace.trace import Trace
+
+Links = list[tuple[str, str, dict[str, str]]]
+
+
+def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
+    """Links of an event on a track of the kind, most telling first."""
+    hosts = {"hosts": about["host"]}
+    links = _program_links(trace, about)
+    if kind == "stream":
+        links.append(("All kernels", "kernel_stats", hosts))
+    if about["framework_op"]:
+        links.append(("All operations of the framework", "framework_op_stats", hosts))
+    if about["name"].startswith("Iterator"):
+        links.append(("The input pipeline that this iterator is part of", "tf_data_bottleneck_analysis", hosts))
+    if about["step"]:
+        links.append((f"Step {about['step']} among the others", "overview_page", hosts))
+    return Table(
+        "Links",
+        (
+            text_column("text", "Text", [text for text, _, _ in links]),
+            text_column("tool", "Tool", [tool for _, tool, _ in links]),
+            text_column("params", "Parameters", [json.dumps(params) for _, _, params in links]),
+        ),
+    )
+
+
+def _program_links(trace: Trace, about: dict[str, str]) -> Links:
+    """Where an operation of XLA's and its program are told of; of the operation only if its program's HLO has it."""
+    hosts = {"hosts": about["host"]}
+    links: Links = []
+    program = trace.programs.find(about["hlo_module"]) if about["hlo_module"] else None
+    parts = hlo_parts(about["hlo_op"])
+    op = parts[-1].removeprefix("%") if parts else ""
+    if program and op and _has_instruction(trace, program, op):
+        links.append(("What the operation computes, and how fast", "op_profile", {**hosts, "program": program.title, "op": op}))
+    if op:
+        links.append(("All operations of XLA", "hlo_stats", hosts))
+    if program:
+        links.append((f"The memory of {program.name}", "memory_viewer", {**hosts, "program": program.title}))
+    return links
+
+
+def _has_instruction(trace: Trace, program: Program, op: str) -> bool:
+    if program.size_bytes > MAX_HLO_BYTES:
+        return False
+    try:
+        module = trace.programs.module(program)
+    except ProfilerError:  # told where the program itself is shown
+        return False
+    return module is not None and op in module.by_name

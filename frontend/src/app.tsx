@@ -29,6 +29,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   tf_data_bottleneck_analysis: { load: () => import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis) },
   framework_op_stats: { load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats) },
   op_profile: { load: () => import('./tools/op_profile/index').then((module) => module.OpProfile) },
+  roofline_model: { load: () => import('./tools/roofline_model/index').then((module) => module.RooflineModel) },
   hlo_stats: { load: () => import('./tools/hlo_stats/index').then((module) => module.HloStats) },
   kernel_stats: { load: () => import('./tools/kernel_stats/index').then((module) => module.KernelStats) },
   memory_profile: { load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile) },

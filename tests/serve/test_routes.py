@@ -25,7 +25,15 @@ from tests.ingest.xspaces import small_xspace
 
 SESSION = "2025_01_02_03_04_05"
 RUN = f"train/{SESSION}"
-NOT_IN_THIS_RUN = {"tf_data_bottleneck_analysis", "hlo_stats", "op_profile", "kernel_stats", "memory_profile", "memory_viewer"}
+NOT_IN_THIS_RUN = {
+    "tf_data_bottleneck_analysis",
+    "hlo_stats",
+    "op_profile",
+    "roofline_model",
+    "kernel_stats",
+    "memory_profile",
+    "memory_viewer",
+}
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { payloadOf, tableOf } from '../testing';
+import { BOUND, extentOf, isPlaced, pointsOf, roofLine, roofsOf, sizeOf, type Roof } from './model';
+
+const PAYLOAD = payloadOf({
+  tables: {
+    ops: tableOf({ op: ['dot', 'copy'], category: ['dot', 'copy'], program: ['p', 'p'], bound_by: ['HBM', 'HBM'], total_self_time_ps: [8, 2], self_fraction: [0.8, 0.2], flop_rate_flops_per_s: [2e12, 0], bound_flops_per_byte: [4, 0], vmem_read_flops_per_byte: [9, null] }),
+    programs: tableOf({ step: ['Total', 'Average', '7'], total_time_ps: [10, 5, 5], flop_rate_flops_per_s: [1e12, 1e12, 1e12], bound_flops_per_byte: [3, 3, 3] }),
+    roofs: tableOf({ name: ['hbm'], title: ['HBM'], bytes_per_s: [1e12] }),
+  },
+});
+const HBM: Roof = { name: 'hbm', title: 'HBM', bytesPerS: 1e12 };
+
+describe('points', () => {
+  it('are operations, the program and its steps', () => {
+    expect(pointsOf(PAYLOAD, BOUND).map(({ kind, name }) => `${kind} ${name}`)).toEqual(['op dot', 'op copy', 'program Total', 'program Average', 'step 7']);
+  });
+  it('have a place only with FLOPs and bytes', () => {
+    expect(pointsOf(PAYLOAD, BOUND).filter(isPlaced)).toHaveLength(4);
+    expect(pointsOf(PAYLOAD, 'vmem_read').filter(isPlaced).map(({ name, intensity }) => [name, intensity])).toEqual([['dot', 9]]);
+  });
+  it('grow with their share of the time', () => {
+    expect(sizeOf(1)).toBeGreaterThan(sizeOf(0.1));
+    expect(sizeOf(null)).toBe(9);
+  });
+});
+
+describe('roofs', () => {
+  it('are read from their table', () => {
+    expect(roofsOf(PAYLOAD)).toEqual([HBM]);
+  });
+  it('rise to the ridge and are flat beyond', () => {
+    expect(roofLine(HBM, 1e14, { x: [1, 1000], y: [1e12, 1e15] })).toEqual([[1, 1e12], [100, 1e14], [1000, 1e14]]);
+  });
+  it('begin where they come into sight, and have no flat part without a peak', () => {
+    expect(roofLine(HBM, null, { x: [0.01, 10], y: [1e12, 1e15] })).toEqual([[1, 1e12], [10, 1e13]]);
+    expect(roofLine(HBM, 1e14, { x: [0.001, 0.01], y: [1e12, 1e15] })).toEqual([]);
+  });
+  it('and all points are within whole decades', () => {
+    const { x, y } = extentOf(pointsOf(PAYLOAD, BOUND), [HBM], 1e14);
+    expect([x, y]).toEqual([[1, 1000], [1e11, 1e15]]);
+  });
+});

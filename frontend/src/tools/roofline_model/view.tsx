@@ -1,0 +1,181 @@
+/** The chart with its filters, the table of operations, that of program and steps; beside them the card of the chosen operation. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { Payload, Table as PayloadTable } from '../../api/types';
+import { paletteToken } from '../../base/color';
+import { plural } from '../../base/units';
+import { Chart } from '../../widgets/chart';
+import { Segments } from '../../widgets/segments';
+import { Section, Tiles } from '../../widgets/summary';
+import { parseView, rowFinder, viewChange, type TableColumn, type TableData, type TableView } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { OpCard } from '../op_card';
+import { idleColumns, tableData, type ToolProps } from '../tool';
+import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
+import { BOUND, initialView, isPlaced, peakOf, pointsOf, roofsOf, TOTALS, type Point } from './model';
+import './style.css';
+
+type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
+const SHOWN = [
+  { name: 'all', title: 'All' },
+  { name: 'ops', title: 'Operations' },
+  { name: 'steps', title: 'Program and steps' },
+];
+const MOST_NAMED = 10;
+
+function Select({ label, value, choices, onChange }: { label: string; value: string; choices: readonly { name: string; title: string }[]; onChange: (name: string) => void }): VNode {
+  return (
+    <label>
+      {label}
+      <select class="field" value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {choices.map(({ name, title }) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The text of a column's filter that stands for one of its words. */
+const exactly = (filter: string | undefined): string => (filter?.startsWith('=') ? filter.slice(1) : '');
+
+function Filters({ payload, params, setParams, categories, bounds }: { payload: Payload; categories: readonly string[]; bounds: readonly string[] } & ViewProps): VNode {
+  const words = (names: readonly string[], all: string): { name: string; title: string }[] => [{ name: '', title: all }, ...names.map((name) => ({ name, title: name }))];
+  const memories = roofsOf(payload).filter(({ name }) => name !== 'shared');
+  const hasTransfers = params['transfers'] !== 'false';
+  return (
+    <div class="rl-tools">
+      <Segments label="Points" choices={SHOWN} chosen={params['show'] ?? 'all'} onChoose={(name) => setParams({ show: name === 'all' ? undefined : name }, 'push')} />
+      <Select label="Category" value={exactly(params['f.category'])} choices={words(categories, 'all')} onChange={(name) => setParams({ 'f.category': name ? `=${name}` : undefined }, 'push')} />
+      <Select label="Bound by" value={exactly(params['f.bound_by'])} choices={words(bounds, 'anything')} onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')} />
+      {memories.length > 1 && (
+        <Select
+          label="Intensity of"
+          value={params['memory'] ?? BOUND}
+          choices={[{ name: BOUND, title: 'what binds' }, ...memories]}
+          onChange={(name) => setParams({ memory: name === BOUND ? undefined : name }, 'push')}
+        />
+      )}
+      <label class="switch">
+        <input type="checkbox" checked={hasTransfers} onChange={() => setParams({ transfers: hasTransfers ? 'false' : undefined }, 'push')} />
+        Include infeed and outfeed
+      </label>
+    </div>
+  );
+}
+
+interface ChosenProps {
+  chosen: (point: Point) => boolean;
+  choose: (point: Point) => void;
+}
+
+function Roofline({ payload, data, view, categories, params, chosen, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[]; params: ToolProps['params'] } & ChosenProps): VNode {
+  const memory = params['memory'] ?? BOUND;
+  const show = params['show'] ?? 'all';
+  const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
+  const passing = useMemo(() => new Set(rowFinder(data)(view)), [data, view]);
+  const points = all.filter((point) => (point.kind === 'op' ? show !== 'steps' && passing.has(point.row) : show !== 'ops'));
+  const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
+  const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
+  const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(chosen) };
+  const named = categories.slice(0, MOST_NAMED);
+  return (
+    <>
+      <Chart
+        label={`Roofline: ${plural(points.length - nHidden, 'point')}, ${plural(roofs.length, 'roof')}`}
+        height={440}
+        optionKey={`${points.map((point) => `${point.kind[0]}${point.row}`).join()}|${memory}|${chart.chosen?.row ?? ''}|${payload.run}|${params['transfers'] ?? ''}`}
+        option={(color) => chartOption(chart, color)}
+        on={{
+          click: (event) => {
+            const { point } = (event as { data: { point?: Point } }).data;
+            if (point?.kind === 'op') choose(point);
+          },
+        }}
+      />
+      <p class="rl-legend" aria-label="Legend">
+        {show !== 'steps' && named.map((name, i) => <Key key={name} title={name} token={paletteToken(i)} />)}
+        {categories.length > MOST_NAMED && <span>and {categories.length - MOST_NAMED} more</span>}
+        {show !== 'ops' && <Key title="Program" token={PROGRAM_TOKEN} />}
+        {show !== 'ops' && all.some(({ kind }) => kind === 'step') && <Key title="Step" token={STEP_TOKEN} />}
+        {roofs.map(({ name, title }, i) => (
+          <span key={name}>
+            <i class={`rl-roof dash-${i % 3}`} /> {title}
+          </span>
+        ))}
+      </p>
+      {nHidden > 0 && <p class="muted prose">{plural(nHidden, 'operation has', 'operations have')} no FLOPs or no bytes, and so no place on axes that begin above 0. They are in the table.</p>}
+    </>
+  );
+}
+
+function Key({ title, token }: { title: string; token: string }): VNode {
+  return (
+    <span>
+      <span class="dot" style={{ background: `var(${token})` }} /> {title}
+    </span>
+  );
+}
+
+function Programs({ table }: { table: PayloadTable }): VNode {
+  const data = useMemo(() => tableData(table), [table]);
+  const initial = useMemo(() => initialView(data, idleColumns(data), ['total_time_ps', 'time_per_device_ps']), [data]);
+  return (
+    <Section title={table.title} note="work of all operations by the devices' time, idle time included">
+      <Table data={data} label={table.title} view={initial} barToken="--c-compute" rowsInFull={15} />
+    </Section>
+  );
+}
+
+/** The different words of a column, the first ones first. */
+function wordsOfColumn(data: TableData, name: string): string[] {
+  const column = data.columns.find((candidate) => candidate.name === name);
+  return [...new Set(Array.from({ length: data.nRows }, (_, row) => String(column?.cell(row) ?? '')))].filter(Boolean);
+}
+
+export function RooflineView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
+  const { ops, programs } = payload.tables;
+  const data = useMemo(() => (ops ? tableData(ops) : { columns: [], nRows: 0 }), [ops]);
+  const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
+  const view = useMemo(() => parseView(params, initial), [params, initial]);
+  const categories = useMemo(() => wordsOfColumn(data, 'category'), [data]);
+  const cell = (row: number, name: string): string => String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
+  const { program = '', op } = params;
+  const isChosen = (row: number): boolean => cell(row, 'op') === op && (!program || cell(row, 'program') === program);
+  const choose = (row: number): void => setParams(isChosen(row) ? { program: undefined, op: undefined } : { program: cell(row, 'program'), op: cell(row, 'op') }, 'push');
+  const chosenRow = op ? Array.from({ length: data.nRows }, (_, row) => row).find(isChosen) : undefined;
+  const render = (column: TableColumn, row: number, text: string): VNode | undefined => (column.name === 'op' ? <span data-tip={`${text}\n${cell(row, 'program')}`}>{text}</span> : undefined);
+  return (
+    <>
+      <Tiles tiles={Object.values(payload.scalars)} />
+      <div class={op ? 'op-page has-card' : 'op-page'}>
+        <div>
+          <Section title="Roofline" note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}>
+            <Filters {...{ payload, params, setParams, categories }} bounds={wordsOfColumn(data, 'bound_by')} />
+            <Roofline {...{ payload, data, view, categories, params }} chosen={(point) => point.kind === 'op' && Boolean(op) && isChosen(point.row)} choose={(point) => choose(point.row)} />
+          </Section>
+          {ops && (
+            <Section title={ops.title} note={ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'}>
+              <Table
+                data={data}
+                label={ops.title}
+                view={view}
+                onView={(next, how) => setParams(viewChange(view, next, initial), how)}
+                totals={TOTALS}
+                mono={['op', 'source']}
+                barToken="--c-compute"
+                render={render}
+                onRow={choose}
+                chosenRow={chosenRow}
+              />
+            </Section>
+          )}
+          {programs && <Programs table={programs} />}
+        </div>
+        {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+"""Work of the compiled operations of each step: what a step's point in a roofline is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.gpu_ops import first_of_runs
+from tb_tpuprof.analysis.gpu_steps import stream_events
+from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps, hlo_ops
+from tb_tpuprof.analysis.hlo_work import Work
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.op_metrics import sum_by
+from tb_tpuprof.analysis.planes import OP_LINE, planes
+from tb_tpuprof.analysis.steps import steps as trace_steps
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """A row per step of a host: its time on all devices together, that of infeed and outfeed in it, and its work without what these do."""
+
+    name: tuple[str, ...]
+    time_ps: Int64s
+    transfer_ps: Int64s
+    work: Work
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def taken(self, rows: slice) -> StepWork:
+        """Some of the steps."""
+        return StepWork(self.name[rows], self.time_ps[rows], self.transfer_ps[rows], self.work.taken(np.arange(len(self))[rows]))
+
+
+@once
+def step_work(trace: Trace) -> StepWork:
+    """Work of each step of one host: occurrences of its operations × what one of them does. Containers do nothing themselves."""
+    steps, ops = trace_steps(trace), hlo_ops(trace)
+    rows, op, time_ps = _occurrences(trace, ops)
+    group = groups(trace).group[rows].astype(np.int64)
+    order = np.argsort(steps.number, kind="stable")
+    ordered = steps.number[order]
+    at = np.searchsorted(ordered, group)
+    found = at < len(ordered)
+    found[found] = ordered[at[found]] == group[found]
+    step, op, time_ps = order[at[found]], op[found], time_ps[found]
+    n = len(steps)
+    done = ops.work
+    count = np.maximum(ops.n_occurrences, 1)
+    weight = (done.is_known & ~ops.is_container)[op].astype(np.float64)
+    flops, model, n_bytes = (_by_step(step, (v / count)[op] * weight, n) for v in (done.flops, done.model_flops, done.n_bytes))
+    space = np.array([_by_step(step, (row / count)[op] * weight, n) for row in done.space_bytes])
+    moves = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
+    transfer = sum_by(step[moves], time_ps[moves], n)
+    work = Work(flops, model, n_bytes, space, _by_step(step, weight, n) > 0)
+    return StepWork(tuple(steps.name), steps.duration_ps * max(ops.n_devices, 1), transfer, work)
+
+
+def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
+    """Steps that hosts have in common, summed over hosts; `rows` says which of each host's steps these are."""
+    chosen = [part.taken(own) for part, own in zip(parts, rows, strict=True)]
+    chosen = [part for part in chosen if len(part)]
+    if not chosen:
+        return parts[0].taken(slice(0, 0))
+    if len(chosen) == 1:
+        return chosen[0]
+    work = [part.work for part in chosen]
+    total = Work(
+        np.sum([one.flops for one in work], axis=0), np.sum([one.model_flops for one in work], axis=0),
+        np.sum([one.n_bytes for one in work], axis=0), np.sum([one.space_bytes for one in work], axis=0),
+        np.any([one.is_known for one in work], axis=0),
+    )  # fmt: skip
+    times = [np.sum([getattr(part, key) for part in chosen], axis=0) for key in ("time_ps", "transfer_ps")]
+    return StepWork(chosen[0].name, times[0], times[1], total)
+
+
+def _by_step(step: Int64s, values: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
+    total: npt.NDArray[np.float64] = np.bincount(step, values, n).astype(np.float64)
+    return total
+
+
+def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+    """First event, operation and time of each occurrence, as `hlo_ops` counts them."""
+    links = hlo_links(trace)
+    row_of = {(p, ops.name[i]): i for i, p in enumerate(ops.program.tolist()) if not ops.is_sparse[i]} if len(ops) else {}
+    rows = np.array([row_of.get((op.program_id, op.name), -1) for op in links.ops], np.int64)
+    mine = np.flatnonzero(_is_counted(trace, ops.kind, links.events)) if len(links.events) else np.empty(0, np.intp)
+    mine = mine[rows[links.op[mine]] >= 0]
+    events, op = links.events[mine].astype(np.intp), links.op[mine]
+    duration = trace.events["duration_ps"][events]
+    if ops.kind == "GPU" and len(events):
+        first = first_of_runs(trace, events, op)
+        events, op, duration = events[first], op[first], np.add.reduceat(duration, first)
+    return events, rows[op], duration
+
+
+def _is_counted(trace: Trace, kind: str, events: Int64s) -> npt.NDArray[np.bool_]:
+    """Events on the lines that operations are counted on."""
+    line = trace.event_line[events]
+    plane = trace.lines["plane"][line]
+    roles = planes(trace)
+    if kind == "TPU":
+        named = np.array([name == OP_LINE for name in trace.line_names], np.bool_)
+        counted: npt.NDArray[np.bool_] = named[line] & np.isin(plane, roles.tensor_cores)
+        return counted
+    if kind == "GPU":
+        streams = [stream_events(trace, gpu) for gpu in roles.gpus]
+        return np.isin(events, np.concatenate(streams)) if streams else np.zeros(len(events), np.bool_)
+    return np.isin(plane, roles.hosts)

@@ -1,0 +1,214 @@
+"""roofline_model: operations, the whole program and its steps against the roofs that the device sets: compute and each memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.combine import common_steps
+from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
+from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
+from tb_tpuprof.analysis.hlo_work import SPACES, Work, join_work
+from tb_tpuprof.analysis.roofline import TITLES, Rates, Roofs, rates, ratio, total_work
+from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.units import format_fraction
+
+N_ROWS = 10_000
+_NEAR = 0.6
+Floats = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The program as a whole, the mean of its steps, and each step: names, time on all devices together, work."""
+
+    name: tuple[str, ...]
+    time_ps: Int64s
+    work: Work
+
+
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """Points of one, several or all hosts together."""
+    found = find_ops(session, hosts, TOOL.name)
+    with_transfers = bool(params["transfers"])
+    ops = found.ops.taken(np.flatnonzero(~found.ops.is_sparse))
+    moves = ops.category.is_in(TRANSFERS)
+    whole_ps = ops.total_ps - (0 if with_transfers else int(ops.time_ps[moves].sum()))
+    if not with_transfers:
+        ops = ops.taken(np.flatnonzero(~moves))
+    common = common_steps(session.map(steps, hosts), [session.trace(host).info.start_ns for host in hosts])
+    each = sum_step_work(session.map(step_work, hosts), common.rows)
+    whole = _whole(ops, whole_ps, each, with_transfers)
+    tables = {
+        "ops": ops_table(ops, whole_ps, found.roofs),
+        "programs": programs_table(whole, found),
+        "roofs": roofs_table(found.roofs),
+    }
+    scalars = _scalars(whole, found)
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(ops, whole, found), diagnostics_of(session, found))
+
+
+def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> Whole:
+    """Total, average of the steps, steps."""
+    total = total_work(ops.work, np.flatnonzero(~ops.is_container))
+    time = each.time_ps if with_transfers else each.time_ps - each.transfer_ps
+    if not len(each):
+        return Whole(("Total",), np.array([whole_ps]), total)
+    mean = total_work(each.work, np.arange(len(each))).times(np.array([1]))
+    mean = Work(mean.flops / len(each), mean.model_flops / len(each), mean.n_bytes / len(each), mean.space_bytes / len(each), mean.is_known)
+    names = ("Total", "Average", *each.name)
+    return Whole(names, np.concatenate([[whole_ps], [int(time.mean())], time]).astype(np.int64), join_work([total, mean, each.work]))
+
+
+def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
+    """A row per operation, the longest self time first."""
+    order = ops.by_self_time
+    order = order[ops.self_ps[order] > 0]
+    one = ops.taken(order[:N_ROWS])
+    share = one.self_ps / (whole_ps or 1)
+    columns = (
+        _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
+        text_column("program", "Program", [one.programs[p] for p in one.program.tolist()]),
+        text_column("category", "Category", [one.category[i] for i in range(len(one))]),
+        text_column("op", "Operation", [one.name[i] for i in range(len(one))]),
+        _number("n_occurrences", "Occurrences", one.n_occurrences, "count"),
+        _number("total_time_ps", "Total time", one.time_ps, "ps", "Of all occurrences, with nested operations"),
+        _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"),
+        _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
+        _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), "ps"),
+        _number("self_fraction", "Share", share, "fraction", "Self time by the devices' time"),
+        _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all rows above"),
+        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the devices' time"),
+        _number("time_per_device_ps", "Time per device", one.time_ps / max(one.n_devices, 1), "ps", "Total time by the number of devices"),
+        *_measures(rates(one.work, one.time_ps, peaks), ops.kind),
+        text_column("source", "Source", [one.source[i] for i in range(len(one))]),
+    )
+    return Table("Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
+
+
+def programs_table(whole: Whole, found: Found) -> Table:
+    """The program in all, the mean of its steps, and each step."""
+    n_devices = max(found.ops.n_devices, 1)
+    columns = (
+        text_column("step", "Step", whole.name),
+        _number("total_time_ps", "Time", whole.time_ps, "ps", "Of all devices together"),
+        _number("time_per_device_ps", "Time per device", whole.time_ps / n_devices, "ps"),
+        *_measures(rates(whole.work, whole.time_ps, found.roofs), found.ops.kind),
+    )
+    return Table("Program and steps", columns)
+
+
+def _measures(speed: Rates, kind: str) -> tuple[Column, ...]:
+    """Rates, intensities and how near they are to their roofs."""
+    shown = range(len(SPACES) if kind == "TPU" else 1)
+    count: Unit = "flops_per_byte"
+    return (
+        _number("flop_rate_flops_per_s", "FLOP rate", speed.flops_per_s, "flops_per_s"),
+        _number("model_flops_per_s", "Model FLOP rate", speed.model_flops_per_s, "flops_per_s"),
+        _number("memory_bandwidth_bytes_per_s", "Memory bandwidth", speed.bytes_per_s, "bytes_per_s", "All memories together"),
+        *(_number(f"{SPACES[i]}_bytes_per_s", TITLES[i], speed.space_bytes_per_s[i], "bytes_per_s") for i in shown),
+        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.intensity, count, "FLOPs per byte of all memories"),
+        *(_number(f"{SPACES[i]}_flops_per_byte", f"{TITLES[i]} intensity", speed.space_intensity[i], count) for i in shown),
+        _number("bound_flops_per_byte", "Intensity of what binds", speed.bound_intensity, count, "HBM's where compute binds"),
+        text_column(
+            "bound_by", "Bound by", [speed.bound_text(i) for i in range(len(speed.bound_by))], "The resource used closest to its peak"
+        ),
+        _number("optimal_flops_per_s", "Optimal FLOP rate", speed.optimal_flops_per_s, "flops_per_s", "With what binds at its peak"),
+        _number("efficiency_fraction", "Roofline efficiency", speed.efficiency, "fraction", "Of the peak of what binds"),
+        _number("compute_fraction", "Compute efficiency", speed.flops_fraction, "fraction", "FLOP rate by its peak"),
+        _number("memory_fraction", "Memory utilization", speed.memory_fraction, "fraction", "Of the memory used closest to its peak"),
+    )
+
+
+def roofs_table(peaks: Roofs) -> Table:
+    """A row per memory whose peak is known, with the intensity at which compute begins to bind."""
+    known = [(name, title, peak) for name, title, peak in zip(SPACES, TITLES, peaks.bytes_per_s, strict=True) if peak > 0]
+    if peaks.shared_bytes_per_s > 0:
+        known.append(("shared", "Shared memory / L1", peaks.shared_bytes_per_s))
+    bandwidth = np.array([peak for _, _, peak in known], np.float64)
+    ridge = peaks.flops_per_s / bandwidth if peaks.flops_per_s else np.full(len(known), np.nan)
+    return Table(
+        "Roofs",
+        (
+            text_column("name", "Name", [name for name, _, _ in known]),
+            text_column("title", "Memory", [title for _, title, _ in known]),
+            _number("bytes_per_s", "Peak bandwidth", bandwidth, "bytes_per_s"),
+            _number("ridge_flops_per_byte", "Ridge point", ridge, "flops_per_byte", "From this intensity on compute binds"),
+        ),
+        f"peaks from {peaks.source}" if peaks.source else "",
+    )
+
+
+def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
+    return Column(name, title, values, unit, description=description)
+
+
+def _known(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
+    peaks = found.roofs
+    speed = rates(whole.work, whole.time_ps, peaks)
+    hbm = peaks.bytes_per_s[0]
+    ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
+    bound = f"bound by {speed.bound_text(0)}" if speed.bound_by[0] >= 0 else "no peak is known"
+    note = "of one device" if peaks.is_known else "not known"
+    return {
+        "efficiency_fraction": Scalar(_known(speed.efficiency[0]), "fraction", "Roofline efficiency", bound),
+        "flop_rate_flops_per_s": Scalar(_known(speed.flops_per_s[0]), "flops_per_s", "FLOP rate", "idle time included"),
+        "intensity_flops_per_byte": Scalar(_known(speed.intensity[0]), "flops_per_byte", "Operational intensity"),
+        "peak_flops_per_s": Scalar(peaks.flops_per_s or None, "flops_per_s", "Peak FLOP rate", note),
+        "peak_hbm_bytes_per_s": Scalar(hbm or None, "bytes_per_s", "Peak HBM bandwidth", note),
+        "ridge_flops_per_byte": Scalar(ridge, "flops_per_byte", "Ridge point", "HBM's: above it compute binds"),
+    }
+
+
+def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
+    """What binds most of the time, and which operation has most to gain."""
+    if not ops.busy_ps or not found.roofs.is_known:
+        return None
+    speed = rates(ops.work, ops.time_ps, found.roofs)
+    names = ("Unknown", "Compute", *TITLES)
+    times = np.bincount(speed.bound_by + 1, ops.self_ps, len(names))
+    bound = int(times.argmax())
+    share = format_fraction(float(times[bound]) / ops.busy_ps)
+    text = f"{share} of the operations' time is bound by {names[bound]}."
+    if not bound:
+        text = f"{share} of the operations' time goes into operations that neither compute nor move bytes that the trace tells."
+    total = rates(whole.work, whole.time_ps, found.roofs)
+    efficiency = _known(total.efficiency[0])
+    details = []
+    if efficiency is not None:
+        details.append(f"The program as a whole runs at {format_fraction(efficiency)} of its roof, idle time included.")
+    lost = np.where(np.isnan(speed.efficiency), 0.0, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)))
+    first = int(lost.argmax())
+    if lost[first] > 0:
+        near = format_fraction(float(speed.efficiency[first]))
+        gain = format_fraction(float(lost[first]) / ops.busy_ps)
+        details.append(
+            f"`{ops.name[first]}` has most to gain: it runs at {near} of its roof; at the roof it would save {gain} of the time."
+        )
+    level = "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
+    where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
+    steps_on = (NextStep(f"See `{ops.name[first]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
+    return Verdict("good" if level == "good" else "warn" if level == "warn" else "unknown", text, "compute", tuple(details), steps_on)
+
+
+TOOL = Tool(
+    name="roofline_model",
+    title="Roofline model",
+    group="Compiler",
+    summary="How near operations, program and steps come to what the device can do at most",
+    view=view,
+    available=available,
+    params=(Param("transfers", "Include infeed and outfeed", "bool", True, "Count operations that only wait for the host"),),
+)

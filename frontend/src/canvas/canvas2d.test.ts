@@ -32,6 +32,13 @@ describe('boxes as pixels', () => {
     for (let x = 10; x < 18; x++) expect(at(x, 3)).toBe(at(x + 1, 2));
     expect([at(18, 4) === 0, at(19, 4) === 0]).toEqual([false, true]);
   });
+  it('gives what begins at the very end of the window its last pixel', () => {
+    const last: Boxes = { ...BOXES, n: 1, startPs: Float64Array.of(20), durationPs: Float64Array.of(0), rowFirst: Int32Array.of(0, 1, 1) };
+    const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
+    const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx: 0 };
+    fillPixels(pixels, encodeInstances(last, PLACES, null, { startPs: 0, endPs: 20 }), frame, bandsOf(frame, 0), shadesOf(COLORS));
+    expect([...pixels.data.subarray(3 * 20 + 17, 3 * 20 + 20)]).toEqual([0, 0, RED]);
+  });
   it('scrolls below the pinned rows', () => {
     const at = drawn(3, 4);
     expect([at(0, 0), at(0, 2), at(5, 5)]).toEqual([0, 0, RED]);

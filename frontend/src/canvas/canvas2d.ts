@@ -52,7 +52,9 @@ function writeLine(pixels: Pixels, y: number, batch: InstanceBatch, row: number,
   for (let i = firstInstanceFrom(batch, row, from); i < last; i++) {
     const start = batch.floats[4 * i] as number;
     if (start > to) break;
-    const left = Math.max(Math.round((start - from) * perPs), -GAP_FROM_PX);
+    const rounded = Math.round((start - from) * perPs);
+    // What begins where the window ends, as the trace's last instant does, has the last pixel.
+    const left = Math.max(rounded === width ? width - 1 : rounded, -GAP_FROM_PX);
     let right = Math.min(Math.round(((batch.floats[4 * i + 1] as number) - from) * perPs), width + GAP_FROM_PX);
     right = right - left >= GAP_FROM_PX ? right - 1 : Math.max(right, left + 1);
     const flags = batch.marks[16 * i + 13] as number;

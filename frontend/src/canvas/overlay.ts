@@ -41,6 +41,8 @@ export interface Arrow {
   readonly fromY: number;
   readonly toPs: number;
   readonly toY: number;
+  /** Of the selected event: drawn in full, however many others there are. */
+  readonly isOwn: boolean;
 }
 
 /** Where a search hit begins and the height of its mark. They come in order of height and time. */
@@ -160,36 +162,58 @@ export function drawHits(context: CanvasRenderingContext2D, frame: Frame, hits: 
   }
 }
 
+/** Of so many arrows in view each is seen; of more each is fainter, and without its head. */
+const CLEAR_ARROWS = 40;
+
 /** From an event's end to where the next begins: a bend that leaves to the right and arrives from the left. */
 export function drawArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: readonly Arrow[], theme: StageTheme): void {
-  if (arrows.length === 0) return;
   const x = xOf(frame);
+  const isSeen = ({ fromPs, fromY, toPs, toY }: Arrow): boolean => {
+    const [x1, x2] = [x(fromPs), x(toPs)];
+    const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
+    return Math.max(x1, x2) >= 0 && Math.min(x1, x2) <= frame.widthPx && Math.max(y1, y2) >= 0 && Math.min(y1, y2) <= frame.heightPx;
+  };
+  const seen = arrows.filter(isSeen);
+  if (seen.length === 0) return;
   context.save();
   context.strokeStyle = context.fillStyle = cssOf(theme.flow);
-  context.lineWidth = 1.3;
+  for (const isOwn of [false, true]) {
+    const drawn = seen.filter((arrow) => arrow.isOwn === isOwn);
+    const strength = isOwn ? 1 : Math.sqrt(CLEAR_ARROWS / Math.max(drawn.length, CLEAR_ARROWS));
+    context.globalAlpha = strength;
+    context.lineWidth = isOwn ? 1.6 : 0.7 + 0.6 * strength;
+    strokeArrows(context, frame, drawn);
+    if (strength > 0.5) fillHeads(context, frame, drawn);
+  }
+  context.restore();
+}
+
+function strokeArrows(context: CanvasRenderingContext2D, frame: Frame, arrows: readonly Arrow[]): void {
+  const x = xOf(frame);
   context.beginPath();
-  const heads: [number, number][] = [];
   for (const { fromPs, fromY, toPs, toY } of arrows) {
     const [x1, x2] = [x(fromPs), x(toPs)];
     const [y1, y2] = [toScreen(fromY, frame), toScreen(toY, frame)];
-    if (Math.max(x1, x2) < 0 || Math.min(x1, x2) > frame.widthPx || Math.max(y1, y2) < 0 || Math.min(y1, y2) > frame.heightPx) continue;
     const bend = Math.min(60, 14 + Math.abs(x2 - x1) / 2);
     // Far ends are cut: a curve of a million pixels costs as much as a thousand short ones.
     const clamp = (px: number): number => Math.max(-2000, Math.min(frame.widthPx + 2000, px));
     context.moveTo(clamp(x1), y1);
     context.bezierCurveTo(clamp(x1 + bend), y1, clamp(x2 - bend), y2, clamp(x2), y2);
-    heads.push([x2, y2]);
   }
   context.stroke();
+}
+
+function fillHeads(context: CanvasRenderingContext2D, frame: Frame, arrows: readonly Arrow[]): void {
+  const x = xOf(frame);
   context.beginPath();
-  for (const [headX, headY] of heads) {
+  for (const { toPs, toY } of arrows) {
+    const [headX, headY] = [x(toPs), toScreen(toY, frame)];
     context.moveTo(headX, headY);
     context.lineTo(headX - 7, headY - 4);
     context.lineTo(headX - 7, headY + 4);
     context.closePath();
   }
   context.fill();
-  context.restore();
 }
 
 export function drawOutline(context: CanvasRenderingContext2D, frame: Frame, outline: Outline, widthPx: number, theme: StageTheme): void {

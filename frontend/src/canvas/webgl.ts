@@ -20,6 +20,7 @@ flat out float strength;
 void main() {
   float left = clamp(floor((place.x - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
   float right = clamp(floor((place.y - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
+  left = left == size.x ? left - 1.0 : left; // What begins where the window ends, as the trace's last instant does.
   float width = right - left;
   right = left + (width >= ${GAP_FROM_PX.toFixed(1)} ? width - 1.0 : max(width, 1.0));
   float top = floor((place.z - offset.x) * offset.y + 0.5);

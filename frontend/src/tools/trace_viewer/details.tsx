@@ -35,6 +35,7 @@ function Facts({ picked, details, timeline }: { picked: Picked; details: EventDe
       {selfPs !== null && <Row name="Self time" tip={exactText(selfPs, 'ps')}>{format(selfPs, 'ps')}</Row>}
       {details && details.step !== null && <Row name="Step">{details.step}</Row>}
       {track && <Row name="Track">{`${track.host ? `${track.host} · ` : ''}${track.section} · ${track.name}`}</Row>}
+      {details?.arguments.length === 0 && <Row name="Arguments">none were recorded</Row>}
       {details?.about.map(([name, value]) => <Row key={name} name={sentence(name)}>{value}</Row>)}
     </dl>
   );
@@ -81,8 +82,8 @@ function distance(from: EventRef, to: EventRef): string {
 function FlowLink({ flow, details, timeline }: { flow: FlowNeighbour; details: EventDetails; timeline: Timeline }): VNode {
   const track = timeline.facts.value?.tracks.find(({ id }) => id === flow.track);
   return (
-    <li>
-      <button type="button" class="text-link" onClick={() => { timeline.revealEvent(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
+    <li class="tv-flow">
+      <button type="button" class="text-link" title={flow.name} onClick={() => { timeline.revealEvent(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
       <span class="muted">{[flow.kind, track?.name, distance(details, flow)].filter(Boolean).join(' · ')}</span>
     </li>
   );
@@ -118,7 +119,7 @@ function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
   return (
     <div>
       <h3>Arguments</h3>
-      {items.length === 0 ? <p class="muted">None were recorded.</p> : <dl>{items.map(([name, value], index) => <Row key={index} name={name}>{value}</Row>)}</dl>}
+      <dl>{items.map(([name, value], index) => <Row key={index} name={name}>{value}</Row>)}</dl>
     </div>
   );
 }
@@ -147,11 +148,11 @@ export function Details({ picked, timeline, scope }: { picked: Picked; timeline:
         {picked.nMerged > 1 && <span class="muted">the longest of {plural(picked.nMerged, 'event')} in one box; zoom in to tell them apart</span>}
         <button type="button" class="button small" onClick={() => { timeline.zoomToSelected(); }} data-tip="Zoom to the event  f">Zoom to it</button>
       </header>
-      <div class="tv-details-body">
+      <div class={`tv-details-body${details?.arguments.length === 0 ? ' is-short' : ''}`}>
         <Facts picked={picked} details={details} timeline={timeline} />
         {loaded.isLoading && <Loading what="Reading the event’s arguments" bones={[14, 14, 14]} />}
         {loaded.error && <Failed what="Details of the event" kind={loaded.error.kind} message={loaded.error.message} remedy={loaded.error.remedy} onRetry={loaded.retry} />}
-        {details && <Arguments items={details.arguments} />}
+        {details && details.arguments.length > 0 && <Arguments items={details.arguments} />}
         {details?.sameName && <SameNamePart same={details.sameName} durationPs={details.durationPs} onSearch={() => { timeline.search.set({ text: details.name, hasArguments: false }); }} />}
         {details && <GoTo details={details} timeline={timeline} />}
       </div>

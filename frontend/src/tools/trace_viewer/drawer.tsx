@@ -18,7 +18,7 @@ const KEY_STEP_PX = 24;
 
 function rememberedHeight(): number {
   const height = Number(window.localStorage.getItem(HEIGHT_KEY));
-  return height >= MIN_PX ? height : 250;
+  return height >= MIN_PX ? height : 270;
 }
 
 /** Dragged or moved by arrows; never more than two thirds of the page. */

@@ -14,6 +14,7 @@ import { DiagnosticsBanner, Failed, Message } from '../../widgets/states';
 import { Reading } from '../reading';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
+import { ElsewhereHint } from './elsewhere_hint';
 import { attachGestures } from './gestures';
 import { followKeys, KEYS } from './keys';
 import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from './link';
@@ -177,6 +178,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
       </div>
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
+      {timeline && timeline.status.value.kind === 'ready' && <ElsewhereHint timeline={timeline} />}
       <Instead timeline={timeline} run={run} info={info} onRetry={() => { void timeline?.start(null); }} />
     </div>
   );

@@ -6,7 +6,7 @@
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { PIN_PX } from '../../canvas/boxes';
-import { plural } from '../../base/units';
+import { format, plural } from '../../base/units';
 import { Icon } from './icons';
 import { isCounter, type SectionPlace, type TrackPlace } from './layout';
 import type { Timeline } from './timeline';
@@ -63,6 +63,20 @@ function shift({ place, siblings, timeline }: NameProps, event: KeyboardEvent): 
   timeline.changeTracks(move(timeline.trackView.value, place.track.id, before?.track.id ?? -1));
 }
 
+/** So many characters at the end are never cut: the numbers there tell one thread from another. */
+const TAIL = 5;
+
+/** Cut in its middle where it is too long and ends with a number. */
+function MiddleCut({ text }: { text: string }): VNode {
+  if (!/\d{5}\)?$/.test(text)) return <span>{text}</span>;
+  return <span class="tv-cut"><span>{text.slice(0, -TAIL)}</span><span>{text.slice(-TAIL)}</span></span>;
+}
+
+/** The most a counter reaches in the whole trace: the height of its area. */
+function most(track: TrackPlace['track']): string {
+  return isCounter(track) && track.maxValue > 0 ? `up to ${format(track.maxValue, '')}` : '';
+}
+
 function TrackName(props: NameProps): VNode {
   const { place, top, carried, timeline } = props;
   const { track } = place;
@@ -83,8 +97,9 @@ function TrackName(props: NameProps): VNode {
         onKeyDown={(event) => { shift(props, event); }}
       >
         <i aria-hidden="true">{isFoldable ? (place.isFolded ? '▸' : '▾') : ''}</i>
-        <span>{place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name}</span>
+        <MiddleCut text={place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name} />
       </button>
+      {most(track) && <small class="tv-most">{most(track)}</small>}
       <span class="tv-track-acts">
         <button type="button" aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`} aria-pressed={place.isPinned} data-tip={place.isPinned ? 'Unpin' : 'Pin to the top'} onClick={() => { timeline.changeTracks(pin(view, track.id)); }}><Icon name="pin" /></button>
         <button type="button" aria-label={`Hide ${track.name}`} data-tip="Hide" onClick={() => { timeline.changeTracks(hide(view, [track.id], true)); }}><Icon name="hide" /></button>

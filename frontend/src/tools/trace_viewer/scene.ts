@@ -68,18 +68,18 @@ function middleOf(event: number, track: number, timePs: number, window: TraceWin
 
 export function arrowsOf(window: TraceWindow, layout: Layout, selected: Picked | null, flows: readonly FlowNeighbour[]): Arrow[] {
   const arrows: Arrow[] = [];
-  const add = (from: readonly [number, number, number], to: readonly [number, number, number]): void => {
+  const add = (from: readonly [number, number, number], to: readonly [number, number, number], isOwn: boolean): void => {
     const fromY = middleOf(...from, window, layout);
     const toY = middleOf(...to, window, layout);
-    if (fromY !== null && toY !== null) arrows.push({ fromPs: from[2], fromY, toPs: to[2], toY });
+    if (fromY !== null && toY !== null) arrows.push({ fromPs: from[2], fromY, toPs: to[2], toY, isOwn });
   };
-  for (const flow of window.flows ?? []) add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs]);
+  for (const flow of window.flows ?? []) add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs], false);
   for (const flow of selected ? flows : []) {
     const me = selected as Picked;
     // An arrow leaves where the cause ends, unless what it causes has begun by then.
     const leave = (cause: EventRef, effect: EventRef): number => Math.min(cause.startPs + cause.durationPs, Math.max(cause.startPs, effect.startPs));
-    if (flow.direction === 'in') add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs]);
-    else add([me.event, me.track, leave(me, flow)], [flow.event, flow.track, flow.startPs]);
+    if (flow.direction === 'in') add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs], true);
+    else add([me.event, me.track, leave(me, flow)], [flow.event, flow.track, flow.startPs], true);
   }
   return arrows;
 }

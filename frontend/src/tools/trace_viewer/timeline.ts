@@ -5,21 +5,18 @@
 
 import { batch, signal } from '@preact/signals';
 import { valueAt } from '../../canvas/areas';
-import type { Arrow, Marks, Outline, Stretch } from '../../canvas/overlay';
 import { RULER_PX } from '../../canvas/overlay';
 import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
 import type { Frame } from '../../canvas/renderer';
-import { Stage } from '../../canvas/stage';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
+import { Frames } from './frames';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
 import { Loader, type Fetch } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
-import { arrowsOf, sceneOf, type Scene } from './scene';
 import { Search } from './search';
-import { readTheme } from './theme';
 import { arrange, fold, PLAIN, type TrackView } from './track_view';
 import { ALL_TRACKS_MAX, type Wanted } from './windows';
 
@@ -39,8 +36,6 @@ export interface Hover {
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
 const SLACK_PX = 2;
 const MAX_FIRST_WIDTH_PX = 4000;
-const NO_SCENE: Scene = { places: { y: new Float32Array(0), height: new Uint8Array(0) }, isDim: null, areas: [], hits: [], stepsPs: new Float64Array(0) };
-
 export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
@@ -57,19 +52,9 @@ export class Timeline {
   readonly search: Search;
   loader: Loader;
 
-  private readonly stage: Stage;
-  private current: TraceWindow | null = null;
-  private scene: Scene = NO_SCENE;
-  private arrows: readonly Arrow[] = [];
-  private flows: readonly FlowNeighbour[] = [];
-  private isStale = true;
-  private areArrowsStale = true;
-  /** A drag's own stretch, until it ends. */
-  private draft: Stretch | null = null;
-  private readonly frame: Frame = { widthPx: 1, heightPx: 1, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 0 };
-  private frameId = 0;
-  private lastFrameAt = 0;
-  private readonly listeners = new Set<() => void>();
+  /** Of the selected event. */
+  flows: readonly FlowNeighbour[] = [];
+  private readonly frames: Frames;
   private isDisposed = false;
 
   constructor(
@@ -78,7 +63,7 @@ export class Timeline {
     private fetch: Fetch,
     renderer?: 'webgl' | 'canvas2d',
   ) {
-    this.stage = new Stage(host, () => { this.requestFrame(); }, renderer);
+    this.frames = new Frames(this, scroller, host, renderer);
     this.loader = this.newLoader(fetch);
     this.search = new Search((params, abort) => this.fetch(params, abort), () => { this.refresh(); }, (match) => { this.revealEvent(match); });
     this.retheme();
@@ -89,7 +74,7 @@ export class Timeline {
   }
 
   get renderer(): string {
-    return this.stage.kind;
+    return this.frames.renderer;
   }
 
   /** For questions beside the window: details, totals, neighbours. */
@@ -103,7 +88,7 @@ export class Timeline {
     const { loader } = this;
     const before = this.facts.value;
     try {
-      const facts = decodeFacts(await loader.loadWhole(Math.min(MAX_FIRST_WIDTH_PX, Math.max(500, this.devicePx()))));
+      const facts = decodeFacts(await loader.loadWhole(Math.min(MAX_FIRST_WIDTH_PX, Math.max(500, this.frames.devicePx))));
       if (this.isDisposed || loader !== this.loader) return;
       batch(() => {
         this.facts.value = facts;
@@ -153,7 +138,7 @@ export class Timeline {
   }
 
   get window(): TraceWindow | null {
-    return this.current;
+    return this.frames.window;
   }
 
   scrollBy(px: number): void {
@@ -177,42 +162,35 @@ export class Timeline {
 
   showFlowsOfSelected(flows: readonly FlowNeighbour[]): void {
     this.flows = flows;
-    this.areArrowsStale = true;
-    this.requestFrame();
+    this.frames.refreshArrows();
   }
 
   /** Tracks, search or theme changed: the picture is made anew with the next frame. */
   refresh(): void {
-    this.isStale = true;
-    this.requestFrame();
+    this.frames.refresh();
   }
 
   retheme(): void {
-    this.stage.setTheme(readTheme());
-    this.refresh();
+    this.frames.retheme();
   }
 
   resize(widthPx: number, heightPx: number): void {
-    this.frame.widthPx = this.camera.widthPx = Math.max(widthPx, 1);
-    const before = this.frame.heightPx;
-    this.frame.heightPx = Math.max(heightPx, 1);
-    const outline = this.selected.value && this.outlineOf(this.selected.value);
+    const { heightPx: before } = this.frames.frame;
+    this.frames.resize(widthPx, heightPx);
+    this.camera.widthPx = Math.max(widthPx, 1);
+    const outline = this.selected.value && this.frames.outlineOf(this.selected.value);
     // The drawer that opens for the selected event must not cover it.
     if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before) this.scrollTo(this.selected.value);
-    this.frame.pixelRatio = window.devicePixelRatio || 1;
-    this.drawNow();
-  }
-
-  private devicePx(): number {
-    return Math.round(this.frame.widthPx * this.frame.pixelRatio);
+    this.frames.drawNow();
   }
 
   // --- hovering, selecting, marking ---
 
   private find(x: number, y: number): Picked | null {
-    if (!this.current || y < RULER_PX) return null;
-    const slackPs = (SLACK_PX / this.frame.widthPx) * spanPs(this.camera.view);
-    return pick(this.current, this.scene.places, this.camera.timeAt(x), contentY(this.layout.value, y, this.scroller.scrollTop), slackPs);
+    const { window, scene } = this.frames;
+    if (!window || y < RULER_PX) return null;
+    const slackPs = (SLACK_PX / this.camera.widthPx) * spanPs(this.camera.view);
+    return pick(window, scene.places, this.camera.timeAt(x), contentY(this.layout.value, y, this.scroller.scrollTop), slackPs);
   }
 
   /** The height of the content at a height of the stage. */
@@ -222,7 +200,7 @@ export class Timeline {
 
   private counterAt(x: number, y: number): Hover['counter'] {
     const place = y < RULER_PX ? null : trackAt(this.layout.value, this.contentAt(y));
-    const series = place && isCounter(place.track) ? this.current?.counters.get(place.track.id) : undefined;
+    const series = place && isCounter(place.track) ? this.window?.counters.get(place.track.id) : undefined;
     const value = series ? valueAt(series, this.camera.timeAt(x)) : null;
     return place && value !== null ? { name: place.track.name, value } : null;
   }
@@ -249,13 +227,16 @@ export class Timeline {
   select(picked: Picked | null): void {
     if (picked?.event !== this.selected.value?.event) this.flows = [];
     this.selected.value = picked;
-    this.areArrowsStale = true;
-    this.requestFrame();
+    this.frames.refreshArrows();
   }
 
   /** Selects and scrolls and pans as far as it takes to see it. */
   reveal(picked: Picked): void {
     this.select(picked);
+    this.bringIntoView(picked);
+  }
+
+  bringIntoView(picked: Picked): void {
     this.camera.set(bringIntoView(this.camera.view, picked.startPs, picked.startPs + picked.durationPs, this.durationPs));
     this.scrollTo(picked);
   }
@@ -274,7 +255,7 @@ export class Timeline {
   revealEvent(event: EventRef, depth?: number): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
     if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
-    const window = this.current;
+    const { window } = this;
     this.reveal(pickedEvent(event, depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0));
   }
 
@@ -298,7 +279,7 @@ export class Timeline {
   }
 
   mark(marked: Marked | null): void {
-    this.draft = null;
+    this.frames.draft = null;
     this.marked.value = marked;
     this.requestFrame();
   }
@@ -312,7 +293,7 @@ export class Timeline {
 
   /** What a drag spans so far; null: none. */
   sketch(draft: Marked | null): void {
-    this.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
+    this.frames.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
     this.requestFrame();
   }
 
@@ -321,7 +302,7 @@ export class Timeline {
     const at = this.camera.timeAt(x);
     const picked = this.find(x, y);
     if (!picked) return Math.round(at);
-    const reachPs = (reachPx / this.frame.widthPx) * spanPs(this.camera.view);
+    const reachPs = (reachPx / this.camera.widthPx) * spanPs(this.camera.view);
     const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({ edge, gap: Math.abs(edge - at) }));
     const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
     return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(at);
@@ -340,87 +321,37 @@ export class Timeline {
   // --- frames ---
 
   requestFrame(): void {
-    if (this.frameId === 0 && !this.isDisposed) this.frameId = requestAnimationFrame((now) => { this.step(now); });
+    this.frames.request();
   }
 
   /** Calls back with each frame that is drawn; returns how to stop. */
   onFrame(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => { this.listeners.delete(listener); };
+    return this.frames.onFrame(listener);
   }
 
-  private step(now: number): void {
-    this.frameId = 0;
-    const seconds = Math.min((now - this.lastFrameAt) / 1000, 0.05);
-    this.lastFrameAt = now;
-    this.camera.advance(now, seconds);
-    this.drawNow();
-    if (this.camera.isHeld) this.requestFrame();
+  best(): TraceWindow | null {
+    return this.facts.value ? this.loader.best() : null;
+  }
+
+  /** Ids of the tracks in sight, and `beyondPx` above and below. */
+  tracksInSight(beyondPx = 0): number[] {
+    const { scrollTop, clientHeight } = this.scroller;
+    return tracksWithin(this.layout.value, scrollTop + this.layout.value.pinnedBottomPx - beyondPx, scrollTop + clientHeight + beyondPx);
   }
 
   private wanted(near: boolean): Wanted {
-    const { scrollTop, clientHeight } = this.scroller;
     const isMany = (this.facts.value?.tracks.length ?? 0) > ALL_TRACKS_MAX;
-    const beyond = near ? clientHeight / 2 : 0;
-    const trackIds = isMany ? tracksWithin(this.layout.value, scrollTop - beyond, scrollTop + clientHeight + beyond) : null;
-    return { view: this.camera.view, widthPx: this.devicePx(), durationPs: this.durationPs, trackIds, hasFlows: this.hasAllFlows.value };
-  }
-
-  private drawNow(): void {
-    if (!this.facts.value || this.isDisposed) return;
-    const best = this.loader.best();
-    if (best && (best !== this.current || this.isStale)) this.show(best);
-    const { startPs, endPs } = this.camera.view;
-    Object.assign(this.frame, { startPs, endPs, scrollPx: this.scroller.scrollTop });
-    this.stage.draw(this.frame, this.marks());
-    for (const listener of this.listeners) listener();
-  }
-
-  private show(next: TraceWindow): void {
-    this.current = next;
-    this.isStale = false;
-    this.areArrowsStale = true;
-    this.nFlows.value = this.hasAllFlows.value ? next.nFlows : 0;
-    this.scene = sceneOf(next, this.layout.value, this.search.highlight);
-    this.stage.setPicture({ boxes: next.boxes, places: this.scene.places, isDim: this.scene.isDim, window: next });
-  }
-
-  private marks(): Marks {
-    const layout = this.layout.value;
-    const selected = this.selected.value;
-    const hovered = this.hovered.value?.picked;
-    const marked = this.marked.value;
-    if (this.areArrowsStale && this.current) {
-      this.arrows = arrowsOf(this.hasAllFlows.value ? this.current : { ...this.current, flows: null }, layout, selected, this.flows);
-      this.areArrowsStale = false;
-    }
-    return {
-      selected: selected ? this.outlineOf(selected) : null,
-      hovered: hovered ? this.outlineOf(hovered) : null,
-      separators: layout.separators,
-      stepsPs: this.scene.stepsPs,
-      stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
-      arrows: this.arrows,
-      hits: this.scene.hits,
-      areas: this.scene.areas,
-      pinnedBottomPx: layout.pinned.length > 0 ? layout.pinnedBottomPx : 0,
-    };
-  }
-
-  private outlineOf(picked: Picked): Outline | null {
-    const place = this.layout.value.placeOfTrack.get(picked.track);
-    if (!place || picked.depth >= place.nRows) return null;
-    return { startPs: picked.startPs, durationPs: picked.durationPs, y: rowTop(place, picked.depth), height: place.boxHeight };
+    const trackIds = isMany ? this.tracksInSight(near ? this.scroller.clientHeight / 2 : 0) : null;
+    return { view: this.camera.view, widthPx: this.frames.devicePx, durationPs: this.durationPs, trackIds, hasFlows: this.hasAllFlows.value };
   }
 
   get size(): { readonly widthPx: number; readonly heightPx: number } {
-    return this.frame;
+    return this.frames.frame;
   }
 
   /** What is on screen, drawn onto another canvas at (x, y). */
   copyTo(context: CanvasRenderingContext2D, x: number, y: number): Frame {
-    this.stage.copyTo(context, this.frame, this.marks(), x, y);
-    return this.frame;
+    return this.frames.copyTo(context, x, y);
   }
 
   dispose(): void {
@@ -428,7 +359,6 @@ export class Timeline {
     this.loader.dispose();
     this.search.dispose();
     this.camera.dispose();
-    cancelAnimationFrame(this.frameId);
-    this.stage.dispose();
+    this.frames.dispose();
   }
 }

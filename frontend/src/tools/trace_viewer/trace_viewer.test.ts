@@ -9,6 +9,7 @@ import { boxOf, markText, parseMark, stretchOf, totalsParams } from './marked';
 import { decodeFacts, decodeWindow, requestParams, type TraceWindow } from './model';
 import { FAMILIES, familyOf, styleOf, styleOfName } from './names';
 import { targetOf } from './names_column';
+import { elsewhere } from './nothing_here';
 import { depthOf, firstIn, neighbour, pick } from './picking';
 import { arrowsOf, sceneOf } from './scene';
 import { Search } from './search';
@@ -272,8 +273,32 @@ describe('what is drawn besides boxes', () => {
     const me = { event: 13, track: 5, name: 'b', startPs: 500, durationPs: 50, nMerged: 1, longestPs: 50, depth: 0 };
     const launch = { event: 11, track: 5, name: 'c', startPs: 120, durationPs: 80, direction: 'in' as const, kind: 'launch' };
     expect(depthOf(WHOLE, 11, 5, 120)).toBe(1);
-    expect(arrowsOf(WHOLE, layout, me, [launch])).toEqual([{ fromPs: 200, fromY: 73 + 8.5, toPs: 500, toY: 55 + 8.5 }]);
+    expect(arrowsOf(WHOLE, layout, me, [launch])).toEqual([{ fromPs: 200, fromY: 73 + 8.5, toPs: 500, toY: 55 + 8.5, isOwn: true }]);
     expect(arrowsOf(WHOLE, layout, me, [{ ...launch, track: 77 }])).toEqual([]);
+  });
+});
+
+describe('an empty window', () => {
+  const layout = laidOut();
+  const look = (startPs: number, endPs: number, ...inSight: number[]): [string, string] | null => {
+    const found = elsewhere(WHOLE, WHOLE, layout, { startPs, endPs }, new Set(inSight));
+    return found && [found.side, found.picked.name];
+  };
+  it('is silent where a track in sight has an event, even one that spans the window', () => {
+    expect(look(150, 160, 5, 2)).toBeNull();
+    expect(look(420, 430, 5, 2)).toBeNull();
+  });
+  it('points to tracks out of sight that have events in the window', () => {
+    expect(look(150, 160, 2)).toEqual(['up', 'a']);
+    expect(look(420, 430, 5)).toEqual(['down', '(no name)']);
+  });
+  it('points to the nearest event in time', () => {
+    expect(look(0, 60, 5, 2)).toEqual(['right', 'a']);
+    expect(look(560, 900, 5, 2)).toEqual(['left', 'b']);
+  });
+  it('knows no other place where tracks are hidden', () => {
+    const none = laidOut(hide(PLAIN, [5, 2], true));
+    expect(elsewhere(WHOLE, WHOLE, none, { startPs: 0, endPs: 50 }, new Set())).toBeNull();
   });
 });
 

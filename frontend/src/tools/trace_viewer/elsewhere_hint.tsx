@@ -1,0 +1,71 @@
+/** Where the tracks in sight show nothing: a word on where events are, which goes there. */
+
+import { useSignal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { format, plural } from '../../base/units';
+import { decodeDetails } from './details_model';
+import { elsewhere, type Elsewhere } from './nothing_here';
+import { pickedEvent } from './picking';
+import type { Timeline } from './timeline';
+
+/** So long after the last frame. */
+const REST_MS = 250;
+
+function find(timeline: Timeline): Elsewhere | null {
+  const { window, overview, camera } = timeline;
+  if (!window || !overview || timeline.loader.isBusy.value || camera.isHeld) return null;
+  return elsewhere(window, overview, timeline.layout.value, camera.view, new Set(timeline.tracksInSight()));
+}
+
+/** Brings it into view: a merged box's longest event, which is where the server says it is. */
+async function goThere(timeline: Timeline, { side, picked }: Elsewhere): Promise<void> {
+  const isMerged = picked.nMerged > 1 && (side === 'left' || side === 'right');
+  const details = isMerged ? decodeDetails(await timeline.ask({ event: String(picked.event) })) : null;
+  const to = details ? pickedEvent(details, details.depth) : picked;
+  timeline.bringIntoView(to);
+}
+
+const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }>> = {
+  left: { arrow: '←', where: 'earlier' },
+  right: { arrow: '→', where: 'later' },
+  up: { arrow: '↑', where: 'in tracks further up' },
+  down: { arrow: '↓', where: 'in tracks further down' },
+};
+
+export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | null {
+  const found = useSignal<Elsewhere | null>(null);
+  useEffect(() => {
+    let timer = 0;
+    const look = (): void => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => { found.value = find(timeline); }, REST_MS);
+    };
+    look();
+    const stop = timeline.onFrame(look);
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, [timeline]);
+  if (!found.value) return null;
+  const { side, picked, gapPs } = found.value;
+  const { arrow, where } = WORDS[side];
+  const what = picked.nMerged > 1 ? plural(picked.nMerged, 'event') : picked.name;
+  return (
+    <div class={`tv-elsewhere is-${side}`} role="status">
+      <button
+        type="button"
+        class="button"
+        title={what}
+        onClick={() => {
+          const to = found.value;
+          found.value = null;
+          if (to) void goThere(timeline, to).catch((error: unknown) => { timeline.loader.refusal.value = error; });
+        }}
+      >
+        <b aria-hidden="true">{arrow}</b> Nothing here; the nearest events are {gapPs > 0 ? `${format(gapPs, 'ps')} ` : ''}{where}
+      </button>
+    </div>
+  );
+}

@@ -64,7 +64,7 @@ export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | nul
           if (to) void goThere(timeline, to).catch((error: unknown) => { timeline.loader.refusal.value = error; });
         }}
       >
-        <b aria-hidden="true">{arrow}</b> Nothing here; the nearest events are {gapPs > 0 ? `${format(gapPs, 'ps')} ` : ''}{where}
+        <b aria-hidden="true">{arrow}</b> Nothing here; the nearest events are {gapPs > 0 ? `${format(gapPs, 'ps')} ${where}` : side === 'up' || side === 'down' ? where : 'close by'}
       </button>
     </div>
   );

@@ -42,6 +42,8 @@ INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
 TF_DATA_COLD = Measure("tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf")
 KERNELS_COLD = Measure("kernel stats, cold", "kernel_stats")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
+PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
+PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
@@ -56,6 +58,7 @@ MEASURES = {
     JAX_CPU: (
         *(OVERVIEW_COLD, OVERVIEW_WARM, OVERVIEW_REOPEN, OP_STATS_COLD, INPUT_COLD),
         *(VIEW_FIRST, VIEW_REOPEN, VIEW_ZOOM, VIEW_FROM_START),
+        *(PROGRAM_MEMORY_COLD, PROGRAM_GRAPH_COLD),
     ),
     SYNTHETIC: (
         *(OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),

@@ -33,6 +33,7 @@ NOT_IN_THIS_RUN = {
     "kernel_stats",
     "memory_profile",
     "memory_viewer",
+    "graph_viewer",
 }
 
 

@@ -84,7 +84,7 @@ export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | nu
         </button>
       )}
       {canOpen('hlo_stats') && buffer.instruction && (
-        <button type="button" class="text-link" onClick={() => openTool('hlo_stats', { program, op: buffer.instruction })}>
+        <button type="button" class="text-link" onClick={() => openTool('hlo_stats', { 'f.op': `=${buffer.instruction}` })}>
           See its time in HLO stats
         </button>
       )}

@@ -35,6 +35,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     found, tree = session.of_graph(_of_graph, place)
     tables = {
         "graphs": _graphs_table(search.places, place),
+        "fixes": _fixes_table(found),
         "scopes": _scopes_table(tree),
         "incompatible": _incompatible_table(found),
         "by_op": _by_op_table(found),
@@ -144,6 +145,35 @@ def _by_op_table(found: Compatibility) -> Table:
             text_column("fix", "What to do", fixes),
         ),
     )
+
+
+def _fixes_table(found: Compatibility) -> Table:
+    """A row per kind of incompatible operation, the most frequent first."""
+    rows = np.flatnonzero(found.status == INVALID)
+    n = len(found.reasons)
+    pairs, counts = np.unique(found.graph.op.codes[rows].astype(np.int64) * n + found.reason[rows], return_counts=True)
+    kinds: dict[tuple[str, str], dict[str, int]] = {}
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        op = found.graph.op.strings[pair // n]
+        what = advice(op, found.reasons[pair % n])
+        ops = kinds.setdefault((what.kind, what.text), {})
+        ops[op] = ops.get(op, 0) + count
+    ordered = sorted(kinds.items(), key=lambda kind: (-sum(kind[1].values()), kind[0]))
+    return Table(
+        "What to do",
+        (
+            text_column("kind", "Kind", [kind for (kind, _), _ in ordered]),
+            Column("n_ops", "Nodes", np.array([sum(ops.values()) for _, ops in ordered], np.int64), "count"),
+            text_column("ops", "Operations", [_some(ops) for _, ops in ordered]),
+            text_column("fix", "What to do", [text for (_, text), _ in ordered]),
+        ),
+    )
+
+
+def _some(ops: dict[str, int]) -> str:
+    """The most frequent ones by name."""
+    names = sorted(ops, key=lambda op: (-ops[op], op))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _reasons_table(found: Compatibility) -> Table:

@@ -61,7 +61,7 @@ def test_the_tree_opens_and_hides(page: Page, server: Server) -> None:
 def test_another_graph_is_chosen_in_the_link(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
     expect_tool(page, TOOL.title)
-    choice = frame_of(page).get_by_label("Graph", exact=True)
+    choice = frame_of(page).get_by_role("combobox", name="Graph")
     choice.select_option("words")
     expect_state(page, graph="words")
     expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text("in words")

@@ -74,6 +74,14 @@ def test_verdict_names_what_and_how(several: Session) -> None:
     assert any("TPUs hold no text" in detail for detail in verdict.details)
 
 
+def test_fixes_stand_once_for_each_kind(several: Session) -> None:
+    fixes = table(TOOL.run(several, None, {}), "fixes")
+    assert [(fixes["kind"][i], fixes["n_ops"][i], fixes["ops"][i]) for i in range(2)] == [
+        ("lookup table", 2, "HashTableV2, LookupTableFindV2"), ("string", 2, "Placeholder, StringLower"),
+    ]  # fmt: skip
+    assert all(str(fix).endswith(".") for fix in fixes["fix"])
+
+
 def test_a_graph_without_trouble_is_good(tmp_path: Path) -> None:
     graph = tmp_path / "events.out.tfevents.1"
     graph.write_bytes(event_file(field(4, graph_def([node("Add"), node("MatMul", T=1)]))))

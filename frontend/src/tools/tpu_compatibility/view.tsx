@@ -1,13 +1,13 @@
 /** Which graph, how much of it is compatible, the tree of its scopes, its incompatible operations, and all operations by kind. */
 import type { VNode } from 'preact';
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { rowsOf } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { RichText } from '../../widgets/rich_text';
 import { Segments } from '../../widgets/segments';
 import { DiagnosticsList } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
-import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
+import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableView } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { scopeOfKey, scopesOf, within, type Scope } from './model';
@@ -24,7 +24,7 @@ const TREES = [
 function Incompatible({ table, scope, params, setParams }: { table: PayloadTable; scope: Scope | undefined } & ViewProps): VNode {
   const all = useMemo(() => tableData(table), [table]);
   const data = useMemo(() => within(table, all, scope), [table, all, scope]);
-  const initial = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(['scope', ...idleColumns(all).filter((name) => name === 'function')]) }), [all]);
+  const initial = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(['scope', 'fix', ...idleColumns(all).filter((name) => name === 'function')]) }), [all]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const render = (column: TableColumn, _row: number, text: string): VNode | undefined => (column.name === 'fix' ? <RichText text={text} /> : undefined);
   return <Table data={data} label={table.title} view={view} onView={(next, how) => setParams(viewChange(view, next, initial), how)} mono={['op', 'name', 'function']} render={render} />;
@@ -37,7 +37,24 @@ function ByOperation({ table }: { table: PayloadTable }): VNode {
     if (column.name !== 'status') return undefined;
     return <span class={`tc-status ${text === 'valid' ? 'good' : text === 'incompatible' ? 'bad' : ''}`}>{text}</span>;
   };
-  return <Table data={data} label={table.title} mono={['op']} totals={['n_ops', 'fraction']} barToken="--q-0" render={render} />;
+  const [view, setView] = useState<TableView>({ ...PLAIN_VIEW, hidden: new Set(['fix']) });
+  return <Table data={data} label={table.title} view={view} onView={setView} mono={['op']} totals={['n_ops', 'fraction']} barToken="--q-0" render={render} />;
+}
+
+/** Every kind of trouble once, with its remedy in full. */
+function Fixes({ table }: { table: PayloadTable }): VNode {
+  return (
+    <ul class="tc-fixes">
+      {rowsOf(table).map((row) => (
+        <li key={`${String(row['kind'])} ${String(row['fix'])}`}>
+          <b>{String(row['kind'])}</b> <span class="tc-status bad">{Number(row['n_ops']).toLocaleString('en')}</span> <code>{String(row['ops'])}</code>
+          <p>
+            <RichText text={String(row['fix'])} />
+          </p>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 function Choice({ graphs, onChoose }: { graphs: Record<string, unknown>[]; onChoose: (name: string) => void }): VNode {
@@ -57,7 +74,7 @@ function Choice({ graphs, onChoose }: { graphs: Record<string, unknown>[]; onCho
 }
 
 export function TpuCompatibilityView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
-  const { graphs: listed, scopes: scopeTable, incompatible, by_op: byOp, not_checked: unchecked } = payload.tables;
+  const { graphs: listed, scopes: scopeTable, incompatible, by_op: byOp, not_checked: unchecked, fixes } = payload.tables;
   const scopes = useMemo(() => scopesOf(scopeTable), [scopeTable]);
   const graphs = useMemo(() => rowsOf(listed), [listed]);
   const chosen = scopeOfKey(scopes, params['scope']);
@@ -74,7 +91,7 @@ export function TpuCompatibilityView({ payload, params, setParams }: { payload: 
       {graphs.length > 1 && <Choice graphs={graphs} onChoose={(graph) => setParams({ graph, scope: undefined, open: undefined }, 'push')} />}
       <Tiles tiles={Object.values(payload.scalars)} />
       <Section
-        title="Graph"
+        title="Scopes"
         note="choose a scope to see what is in it"
         end={<Segments label="Show" choices={TREES} chosen={isInvalidOnly ? 'invalid' : 'all'} onChoose={(name) => setParams({ tree: name === 'invalid' ? 'invalid' : undefined }, 'push')} />}
       >
@@ -93,6 +110,11 @@ export function TpuCompatibilityView({ payload, params, setParams }: { payload: 
       {incompatible && incompatible.n_rows > 0 && (
         <Section title={incompatible.title} note={incompatible.note || scopeTitle} end={chosen ? all : undefined}>
           <Incompatible table={incompatible} scope={chosen} params={params} setParams={setParams} />
+        </Section>
+      )}
+      {fixes && fixes.n_rows > 0 && (
+        <Section title={fixes.title} note="by kind of operation, in the whole graph">
+          <Fixes table={fixes} />
         </Section>
       )}
       {byOp && (

@@ -82,12 +82,11 @@ def space_memory(module: HloModule, color: int) -> SpaceMemory | None:
     buffers = module.buffers
     if buffers is None:
         return None
-    size = buffers.logical_buffers["size_bytes"].astype(np.int64)
-    unpadded = unpadded_sizes(module, buffers)
+    size, bytes_of = _summable(buffers.logical_buffers["size_bytes"]), _summable(buffers.allocations["size_bytes"])
+    unpadded = _summable(unpadded_sizes(module, buffers))
     kind = allocation_kinds(buffers)
     is_here = (buffers.allocations["color"] == color) & (kind != THREAD_LOCAL)
     permanent = np.flatnonzero(is_here & (kind != TEMPORARY))
-    bytes_of = buffers.allocations["size_bytes"].astype(np.int64)
     allocation, offset = _places(buffers)
     traces = _traces_of(buffers, color, allocation, kind)
     heap = simulate(buffers.heap_events, buffers.events_of(traces[0]) if traces else slice(0, 0), size, unpadded)
@@ -148,6 +147,11 @@ def scoped_vmem(module: HloModule) -> tuple[int, int]:
             order = np.searchsorted(starts, match.start(), "right") - 1
             best, row = used, int(order)
     return best, row
+
+
+def _summable(sizes: npt.NDArray[np.int64]) -> Ints:
+    """Sizes cut so that no sum of them overflows: those of a real program are far below."""
+    return np.minimum(sizes.astype(np.int64), min(2**50, 2**62 // max(1, len(sizes))))
 
 
 def _places(buffers: BufferAssignment) -> tuple[Ints, Ints]:

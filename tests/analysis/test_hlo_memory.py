@@ -158,6 +158,20 @@ def test_of_several_heaps_the_largest_allocation_s_is_replayed() -> None:
     assert (memory.peak_bytes, memory.n_heap_traces) == (200_000, 2)
 
 
+def test_sizes_beyond_any_memory_do_not_overflow() -> None:
+    allocations = [{1: 0, 2: 2**63 - 1, 9: [{1: 1, 2: 0, 3: 1}]}, *({1: i, 2: 2**62, 5: 1} for i in range(1, 9))]
+    memory = space(
+        module_of(
+            allocations,
+            [[(A, 1), (A, 2), (A, 3), (F, 1)]],
+            dict.fromkeys(range(1, 5), 2**62),
+            {i: array(2**40, 2**40) for i in range(1, 5)},
+        )
+    )
+    assert 0 < memory.permanent_bytes < memory.peak_bytes < 2**62
+    assert memory.peak_unpadded_bytes <= memory.peak_bytes
+
+
 def test_spaces_are_apart() -> None:
     module = module_of([{1: 0, 2: 100, 5: 1, 8: 5, 9: [{1: 1, 2: 0, 3: 100}]}, {1: 1, 2: 40, 5: 1, 9: [{1: 2, 2: 0, 3: 40}]}])
     assert module.buffers

@@ -66,7 +66,7 @@ function FrameShape({ frame, onChoose }: { frame: Frame; onChoose: (id: number) 
     <g class="gv-frame" onClick={() => onChoose(node.id)}>
       <rect x={x - width / 2} y={y - height / 2 - TITLE_PX} width={width} height={height + TITLE_PX} rx={8} />
       <text x={x - width / 2 + 10} y={y - height / 2}>
-        {shortened(`${node.name} ${node.kind} ${timeOf(node)}`, Math.max(8, Math.floor(width / 7)))}
+        {shortened(`${node.name} ${node.kind} ${timeOf(node)}`, Math.max(8, Math.floor((width - 16) / 7.6)))}
       </text>
     </g>
   );

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.live import LiveSample, live_sample
@@ -35,7 +36,7 @@ DEFAULT_MEMORY_BYTES = 2 * 2**30
 MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
 KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
-_ALONG: tuple[Function, ...] = (trace_notices, hardware, planes)
+_ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, clock_marks)
 
 
 class _Graphs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tb_tpuprof.analysis.combine import sum_hardware
@@ -14,6 +16,7 @@ from tb_tpuprof.analysis.op_stats import sum_op_stats
 from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding, on_worst_host
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.input_pipeline_tables import (
     HOST_PARTS,
@@ -37,6 +40,8 @@ _NO_INPUT_OPS = "no input operations were traced"
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
     parts = session.map(input_part, hosts)
+    clocks = clocks_of(session, hosts)
+    parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
     told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
@@ -57,7 +62,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         },
         _scalars(found),
         _verdict(told, found, advice),
-        _diagnostics(found, parts),
+        (*clocks.diagnostics, *_diagnostics(found, parts)),
     )
 
 

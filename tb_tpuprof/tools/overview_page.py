@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.utilization import Utilization, device_idle, idle_fract
 from tb_tpuprof.session import Session
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, deviation, hosts_table, mean, steps_table, top_ops_table
 from tb_tpuprof.units import format_bytes, format_time, format_value
@@ -29,6 +30,8 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
     parts = session.map(summary, hosts)
+    clocks = clocks_of(session, hosts)
+    parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
     run = _Run(
         parts, common.steps, sum_op_stats([part.ops for part in parts]), sum_hardware([part.hardware for part in parts]),
@@ -47,7 +50,15 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     }
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts)
-    return Payload("overview_page", session.run, hosts, tables, _scalars(run), _verdict(found, run), _diagnostics(common, parts))
+    return Payload(
+        "overview_page",
+        session.run,
+        hosts,
+        tables,
+        _scalars(run),
+        _verdict(found, run),
+        (*clocks.diagnostics, *_diagnostics(common, parts)),
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.timeline_tracks import Track, tracks
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, Table
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.trace.trace import Trace
 
@@ -58,6 +59,7 @@ class View:
 
     hosts: tuple[HostView, ...]
     skipped: int = 0
+    clocks: tuple[Diagnostic, ...] = ()
 
     @property
     def duration_ps(self) -> int:
@@ -109,7 +111,7 @@ class View:
                     "Compare times within a host only, or synchronise the hosts' clocks and capture again.",
                 )
             )
-        return tuple(found)
+        return (*found, *self.clocks)
 
 
 def open_view(session: Session, hosts: Sequence[str]) -> View:
@@ -118,13 +120,14 @@ def open_view(session: Session, hosts: Sequence[str]) -> View:
     if len(shown) > 1:
         session.map(_prepared, shown)
     traces = [session.trace(host) for host in shown]
-    offsets = _offsets([trace.info.start_ns for trace in traces])
+    clocks = clocks_of(session, shown)
+    offsets = _offsets([trace.info.start_ns + add for trace, add in zip(traces, clocks.correction_ns, strict=True)])
     index = {host: i for i, host in enumerate(session.hosts)}
     views = [
         HostView(host, index[host], offset_ps, is_aligned, trace, timeline(trace), tracks(trace))
         for host, trace, (offset_ps, is_aligned) in zip(shown, traces, offsets, strict=True)
     ]
-    return View(tuple(views), len(hosts) - len(shown))
+    return View(tuple(views), len(hosts) - len(shown), clocks.diagnostics)
 
 
 def hosts_table(view: View) -> Table:

@@ -1,0 +1,33 @@
+"""Hosts of a session → the clocks by which their times are laid onto one axis, and what the reader must know of those that are off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.clocks import clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Diagnostic
+
+_NAMED = 8
+_REMEDY = "Synchronise the hosts' clocks (NTP or PTP) to compare their times more closely."
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those that are off."""
+
+    correction_ns: tuple[int, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
+    """The clocks of hosts, by collectives or steps that they share; a single host's agrees with itself. Raises HostsUnreadable."""
+    if len(hosts) < 2:
+        return Clocks((0,) * len(hosts))
+    offsets = clock_offsets(session.map(clock_marks, hosts))
+    told = clock_sentences(hosts, offsets)
+    named = [Diagnostic("warning", text, _REMEDY) for text in told[:_NAMED]]
+    if len(told) > _NAMED:
+        named.append(Diagnostic("warning", f"The clocks of {len(told) - _NAMED} more hosts are off, and their times moved.", _REMEDY))
+    return Clocks(tuple(offset.correction_ns for offset in offsets), tuple(named))

@@ -34,6 +34,7 @@ NOT_IN_THIS_RUN = {
     "memory_profile",
     "memory_viewer",
     "graph_viewer",
+    "tpu_compatibility",
 }
 
 

@@ -36,6 +36,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   memory_viewer: { load: () => import('./tools/memory_viewer/index').then((module) => module.MemoryViewer) },
   graph_viewer: { load: () => import('./tools/graph_viewer/index').then((module) => module.GraphViewer) },
   tpu_compatibility: { load: () => import('./tools/tpu_compatibility/index').then((module) => module.TpuCompatibility) },
+  pod_viewer: { load: () => import('./tools/pod_viewer/index').then((module) => module.PodViewer) },
   trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
 };
 

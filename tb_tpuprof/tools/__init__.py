@@ -11,6 +11,7 @@ from tb_tpuprof.tools import (
     memory_viewer,
     op_profile,
     overview_page,
+    pod_viewer,
     roofline_model,
     tf_data_bottleneck_analysis,
     tpu_compatibility,
@@ -32,6 +33,7 @@ TOOLS: tuple[Tool, ...] = (
     memory_viewer.TOOL,
     graph_viewer.TOOL,
     tpu_compatibility.TOOL,
+    pod_viewer.TOOL,
 )
 
 

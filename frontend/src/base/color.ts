@@ -12,6 +12,9 @@ const CATEGORIES: Record<string, string> = {
   launch: '--c-launch',
   idle: '--c-idle',
   other: '--c-idle',
+  compute_low: '--q-6',
+  collective_wait: '--q-9',
+  recv: '--q-4',
 };
 
 /** How many colours the palette for names has: tokens --q-0 … --q-9. */

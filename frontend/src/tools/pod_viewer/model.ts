@@ -1,0 +1,148 @@
+/** Where cores lie on the map, what colour a value has, and what belongs to a core. Pure. */
+import { numberAt, numberColumn, numberOf, rowsOf, textAt, textColumn } from '../../api/table';
+import type { Table } from '../../api/types';
+
+export interface Core {
+  name: string;
+  host: string;
+  chip: number;
+  chipId: number | null;
+  device: number;
+}
+
+export function coresOf(table: Table): Core[] {
+  const [names, hosts] = [textColumn(table, 'core'), textColumn(table, 'host')];
+  const [chips, chipIds, devices] = ['chip', 'chip_id', 'device'].map((name) => numberColumn(table, name));
+  return Array.from({ length: table.n_rows }, (_, row) => ({
+    name: (names && textAt(names, row)) ?? '',
+    host: (hosts && textAt(hosts, row)) ?? '',
+    chip: (chips && numberAt(chips, row)) ?? row,
+    chipId: chipIds ? numberAt(chipIds, row) : null,
+    device: (devices && numberAt(devices, row)) ?? row,
+  }));
+}
+
+/** Left and top of each core in cells; hosts are blocks with a gap of `GAP` cells, cores of a chip stand side by side. */
+export interface Layout {
+  x: Float32Array;
+  y: Float32Array;
+  columns: number;
+  rows: number;
+  /** Blocks of hosts, for their names and frames. */
+  blocks: { host: string; x: number; y: number; width: number; height: number }[];
+}
+
+export const GAP = 0.6;
+
+interface Block {
+  host: string;
+  /** Rows of the cores, chip by chip. */
+  chips: number[][];
+}
+
+function blocksOf(cores: readonly Core[]): Block[] {
+  const hosts = new Map<string, Map<number, number[]>>();
+  cores.forEach(({ host, chip }, row) => {
+    const chips = hosts.get(host) ?? new Map<number, number[]>();
+    hosts.set(host, chips.set(chip, [...(chips.get(chip) ?? []), row]));
+  });
+  return [...hosts].map(([host, chips]) => ({ host, chips: [...chips].sort(([a], [b]) => a - b).map(([, rows]) => rows) }));
+}
+
+/** Hosts in reading order, as many beside one another as makes cells largest in a box of that shape. */
+export function layoutOf(cores: readonly Core[], width: number, height: number): Layout {
+  const blocks = blocksOf(cores);
+  const perChip = Math.max(1, ...blocks.map(({ chips }) => Math.max(...chips.map((rows) => rows.length))));
+  const chipColumns = Math.ceil(Math.sqrt(Math.max(1, ...blocks.map(({ chips }) => chips.length))));
+  const blockWidth = chipColumns * perChip;
+  const blockHeight = Math.max(1, ...blocks.map(({ chips }) => Math.ceil(chips.length / chipColumns)));
+  const across = (n: number): number => n * (blockWidth + GAP) - GAP;
+  const down = (n: number): number => Math.ceil(blocks.length / n) * (blockHeight + GAP) - GAP;
+  let perRow = 1;
+  const cell = (n: number): number => Math.min(width / across(n), height / down(n));
+  for (let n = 1; n <= blocks.length; n++) if (cell(n) > cell(perRow)) perRow = n;
+  const layout: Layout = { x: new Float32Array(cores.length), y: new Float32Array(cores.length), columns: across(perRow), rows: down(perRow), blocks: [] };
+  blocks.forEach(({ host, chips }, i) => {
+    const [left, top] = [(i % perRow) * (blockWidth + GAP), Math.floor(i / perRow) * (blockHeight + GAP)];
+    layout.blocks.push({ host, x: left, y: top, width: Math.min(chips.length, chipColumns) * perChip, height: Math.ceil(chips.length / chipColumns) });
+    chips.forEach((rows, chip) =>
+      rows.forEach((row, core) => {
+        layout.x[row] = left + (chip % chipColumns) * perChip + core;
+        layout.y[row] = top + Math.floor(chip / chipColumns);
+      }),
+    );
+  });
+  return layout;
+}
+
+/** The core at a place in cells, -1 none. */
+export function coreAt({ x, y }: Layout, atX: number, atY: number): number {
+  for (let row = 0; row < x.length; row++) {
+    const [dx, dy] = [atX - (x[row] as number), atY - (y[row] as number)];
+    if (dx >= 0 && dx < 1 && dy >= 0 && dy < 1) return row;
+  }
+  return -1;
+}
+
+/** Least and largest of all cells. */
+export function rangeOf(values: ArrayLike<number | null>): [number, number] {
+  let [low, high] = [Infinity, -Infinity];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i] as number;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low <= high ? [low, high] : [0, 0];
+}
+
+/** Mean of each core over all steps, or its value in one: `cells` hold core after core. */
+export function shownValues(cells: ArrayLike<number | null>, nCores: number, step: number): Float64Array {
+  const nSteps = nCores ? cells.length / nCores : 0;
+  const result = new Float64Array(nCores);
+  for (let core = 0; core < nCores; core++) {
+    if (step >= 0) result[core] = cells[core * nSteps + step] ?? 0;
+    else {
+      let sum = 0;
+      for (let i = core * nSteps; i < (core + 1) * nSteps; i++) sum += cells[i] ?? 0;
+      result[core] = sum / Math.max(1, nSteps);
+    }
+  }
+  return result;
+}
+
+/** Where a value lies in a range, 0–1; in a range without width 0.5. */
+export function shareOf(value: number, [low, high]: readonly [number, number]): number {
+  return high > low ? Math.min(Math.max((value - low) / (high - low), 0), 1) : 0.5;
+}
+
+/** The step's place in the link; -1: the mean of all. */
+export function stepOf(text: string | undefined, nSteps: number): number {
+  return text !== undefined && /^\d+$/.test(text) && Number(text) < nSteps ? Number(text) : -1;
+}
+
+export interface Link {
+  source: number;
+  target: number;
+  row: number;
+}
+
+export function linksOf(table: Table | undefined): Link[] {
+  return rowsOf(table).map((row, i) => ({ source: numberOf(row['source_row']) ?? -1, target: numberOf(row['target_row']) ?? -1, row: i }));
+}
+
+/** Rows of the cores that are in a core's group of a collective; groups are written {0,1} {2,3}, `all` is everyone. */
+export function peersOf(groups: string, cores: readonly Core[], core: number): number[] {
+  if (groups === 'all') return cores.map((_, row) => row);
+  const device = String(cores[core]?.device);
+  const mine = groups.match(/\{[\d,]*\}/g)?.find((group) => group.slice(1, -1).split(',').includes(device));
+  if (!mine) return [];
+  const wanted = new Set(mine.slice(1, -1).split(',').map(Number));
+  return cores.flatMap((one, row) => (wanted.has(one.device) ? row : []));
+}
+
+/** Rows of a table of cores by own time, longest first. */
+export function slowestFirst(table: Table, most: number): number[] {
+  const own = numberColumn(table, 'own_ps');
+  const rows = Array.from({ length: table.n_rows }, (_, row) => row);
+  return table.n_rows <= most ? rows : rows.sort((a, b) => ((own && numberAt(own, b)) ?? 0) - ((own && numberAt(own, a)) ?? 0)).slice(0, most);
+}

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { tableOf } from '../testing';
+import { coreAt, coresOf, layoutOf, peersOf, rangeOf, shareOf, shownValues, slowestFirst, stepOf, type Core } from './model';
+
+function pod(nHosts: number, nChips: number, perChip: number): Core[] {
+  return Array.from({ length: nHosts * nChips * perChip }, (_, i) => ({ name: `c${i}`, host: `h${Math.floor(i / (nChips * perChip))}`, chip: Math.floor(i / perChip) % nChips, chipId: null, device: i }));
+}
+
+describe('the map', () => {
+  it('gives every core a cell of its own, cores of a chip side by side, hosts apart', () => {
+    const layout = layoutOf(pod(4, 4, 2), 800, 400);
+    const places = new Set(Array.from(layout.x, (x, i) => `${x},${layout.y[i]}`));
+    expect(places.size).toBe(32);
+    expect([layout.x[0], layout.y[0], layout.x[1], layout.y[1]]).toEqual([0, 0, 1, 0]);
+    expect([layout.x[4], layout.y[4]]).toEqual([0, 1]);
+    expect(layout.blocks.map(({ host }) => host)).toEqual(['h0', 'h1', 'h2', 'h3']);
+    expect(layout.x[8]).toBeGreaterThan(4);
+  });
+
+  it('fits 4,096 cores into the box with cells of some pixels', () => {
+    const layout = layoutOf(pod(512, 4, 2), 900, 420);
+    expect(Math.min(900 / layout.columns, 420 / layout.rows)).toBeGreaterThan(6);
+  });
+
+  it('finds the core under the pointer, none between hosts', () => {
+    const layout = layoutOf(pod(2, 1, 1), 400, 100);
+    expect(coreAt(layout, 0.5, 0.5)).toBe(0);
+    expect(coreAt(layout, 1.3, 0.5)).toBe(-1);
+    expect(coreAt(layout, 1.7, 0.5)).toBe(1);
+  });
+});
+
+describe('values', () => {
+  it('are those of a step, or the mean of all', () => {
+    const cells = [1, 3, 10, 30];
+    expect([...shownValues(cells, 2, 1)]).toEqual([3, 30]);
+    expect([...shownValues(cells, 2, -1)]).toEqual([2, 20]);
+    expect(rangeOf(cells)).toEqual([1, 30]);
+    expect(rangeOf([])).toEqual([0, 0]);
+  });
+
+  it('have a place in their range', () => {
+    expect(shareOf(5, [0, 10])).toBe(0.5);
+    expect(shareOf(11, [0, 10])).toBe(1);
+    expect(shareOf(3, [3, 3])).toBe(0.5);
+  });
+});
+
+describe('the link', () => {
+  it('names a step that there is, else all', () => {
+    expect([stepOf('3', 4), stepOf('4', 4), stepOf('x', 4), stepOf(undefined, 4)]).toEqual([3, -1, -1, -1]);
+  });
+});
+
+describe('groups', () => {
+  it('are those of the program’s devices', () => {
+    const cores = pod(1, 4, 1).map((core, i) => ({ ...core, device: i + 4 }));
+    expect(peersOf('{0,4} {1,5,6} {2} {3,7}', cores, 1)).toEqual([1, 2]);
+    expect(peersOf('{0,1}', cores, 0)).toEqual([]);
+    expect(peersOf('all', cores, 0)).toEqual([0, 1, 2, 3]);
+  });
+});
+
+it('keeps the slowest of very many cores', () => {
+  const table = tableOf({ core: ['a', 'b', 'c'], host: ['h', 'h', 'h'], chip: [0, 1, 2], own_ps: [5, 9, 7] });
+  expect(slowestFirst(table, 2)).toEqual([1, 2]);
+  expect(slowestFirst(table, 3)).toEqual([0, 1, 2]);
+  expect(coresOf(table)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1 });
+});

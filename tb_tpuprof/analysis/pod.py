@@ -1,0 +1,207 @@
+"""One host's cores: where each one sits, what each of its steps went into, and what it exchanged with others.
+
+    trace ──▶ PodHost: cores × steps × parts, cores × steps × transfers
+
+Small enough to be kept for hundreds of hosts; `pod_join` puts them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import charge
+from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
+from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.hardware import hardware
+from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
+from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_category, parts_of_classes
+from tb_tpuprof.analysis.pod_transfers import TransferOp, transfer_ops
+from tb_tpuprof.analysis.proto_fields import number_field
+from tb_tpuprof.analysis.stat_rows import first_ints
+from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
+from tb_tpuprof.analysis.tpu_steps import step_markers
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+WHOLE = "capture"
+
+
+@dataclass(frozen=True)
+class PodCore:
+    """A core (TPU), GPU, or where there is neither the host. `chip`: within the host; `chip_id`, `core_id`: of the pod, -1 unknown."""
+
+    name: str
+    ordinal: int
+    chip: int
+    chip_id: int = -1
+    core_id: int = -1
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """What cores did in transfers, by core and operation; `time_ps` also by step.
+
+    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences.
+    """
+
+    ops: tuple[TransferOp, ...]
+    time_ps: Int64s
+    begin_ps: npt.NDArray[np.float64]
+    end_ps: npt.NDArray[np.float64]
+    count: Int64s
+
+
+@dataclass(frozen=True)
+class PodHost:
+    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from waiting for others."""
+
+    host: str
+    kind: str
+    device: str
+    start_ns: int
+    steps: Steps
+    cores: tuple[PodCore, ...]
+    part_ps: Int64s
+    total_ps: Int64s
+    transfers: Transfers
+
+
+@dataclass(frozen=True)
+class _Core:
+    """Events of one core that ran in one of the steps: step, part, transfer (-1: none), times since the step's start, time counted."""
+
+    total_ps: Int64s
+    part_ps: Int64s
+    step: Int64s
+    metadata: Int64s
+    begin_ps: Int64s
+    duration_ps: Int64s
+
+
+def pod_host(trace: Trace) -> PodHost:
+    """Cores and steps of one host. A TPU without steps has one: the whole capture."""
+    found, roles = steps(trace), planes(trace)
+    kind = roles.hardware
+    if kind == "TPU" and roles.tensor_cores:
+        if not len(found):
+            found = _whole(trace, roles.tensor_cores)
+        chosen, made = roles.tensor_cores, [_tpu_core(trace, plane, found) for plane in roles.tensor_cores]
+    elif kind == "GPU":
+        pairs = [(plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None]
+        chosen, made = tuple(plane for plane, _ in pairs), [core for _, core in pairs]
+    else:
+        chosen, made = (), [_cpu_core(found)] if len(found) else []
+    cores = _places(trace, chosen) if chosen else tuple(PodCore(trace.info.host, 0, 0) for _ in made)
+    n = len(found)
+    part_ps = np.array([core.part_ps for core in made], np.int64).reshape(len(made), n, N_PARTS)
+    total_ps = np.array([core.total_ps for core in made], np.int64).reshape(len(made), n)
+    device = hardware(trace).device
+    return PodHost(trace.info.host, kind, device, trace.info.start_ns, found, cores, part_ps, total_ps, _transfers(trace, made, n))
+
+
+def _whole(trace: Trace, tensor_cores: tuple[int, ...]) -> Steps:
+    """The time from the first to the last operation as one step."""
+    spans = [device_spans(trace, line) for plane in tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
+    spans = [span for span in spans if len(span.rows)]
+    start = min((int(span.start_ps[0]) for span in spans), default=0)
+    end = max((int((span.start_ps + span.duration_ps).max()) for span in spans), default=0)
+    class_ps = np.zeros((1, N_CLASSES), np.int64)
+    class_ps[0, TimeClass.UNKNOWN] = end - start
+    one = np.array([end - start], np.int64)
+    kept, names = (slice(0, 1), (WHOLE,)) if end > start else (slice(0, 0), ())
+    return Steps(np.array([-1], np.int64)[kept], names, np.array([start], np.int64)[kept], one[kept], class_ps[kept], "device")
+
+
+def _at(found: Steps, group: Int64s) -> Int64s:
+    """The step of each event by its group, -1 if it is in none."""
+    if not len(found):
+        return np.full(len(group), -1, np.int64)
+    if found.name == (WHOLE,):
+        return np.zeros(len(group), np.int64)
+    at = np.minimum(np.searchsorted(found.number, group), len(found) - 1)
+    return np.where(found.number[at] == group, at, -1)
+
+
+def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
+    spans = [device_spans(trace, line) for line in lines_named(trace, plane, (OP_LINE,))]
+    rows, start, duration, self_ps = (
+        np.concatenate([np.empty(0, np.int64), *(getattr(span, name) for span in spans)]).astype(np.int64)
+        for name in DeviceSpans.__dataclass_fields__
+    )
+    total, begin = found.duration_ps.copy(), found.start_ps.copy()
+    number, own_begin, own_duration = step_markers(trace, plane)
+    if len(number):
+        at = _at(found, number)
+        total[at[at >= 0]], begin[at[at >= 0]] = own_duration[at >= 0], own_begin[at >= 0]
+    step = _at(found, groups(trace).group[rows].astype(np.int64))
+    inside = step >= 0
+    rows, start, duration, self_ps, step = (values[inside] for values in (rows, start, duration, self_ps, step))
+    metadata = trace.events["metadata"][rows].astype(np.int64)
+    category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))[metadata]
+    ids, inverse = np.unique(category, return_inverse=True)
+    part = np.array([part_of_category(trace.strings.get(i)) for i in ids.tolist()], np.int64)[inverse]
+    part_ps = np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS).astype(np.int64).reshape(-1, N_PARTS)
+    total = np.maximum(total, part_ps.sum(axis=1))
+    part_ps[:, Part.IDLE] = total - part_ps.sum(axis=1)
+    return _Core(total, part_ps, step, metadata, start - begin[step], duration)
+
+
+def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
+    """A GPU's streams together; None where it ran nothing in any step."""
+    owner, value = first_ints(trace, "correlation_id")
+    rows = stream_events(trace, plane)
+    rows = rows[np.isin(rows, owner[value >= 0])]
+    step = _at(found, groups(trace).group[rows].astype(np.int64))
+    rows, step = rows[step >= 0], step[step >= 0]
+    if not len(rows):
+        return None
+    start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
+    windows = found.start_ps, found.start_ps + found.duration_ps
+    class_ps = charge(start, start + duration, gpu_classes(trace, rows), step, windows, N_CLASSES)
+    metadata = trace.events["metadata"][rows].astype(np.int64)
+    return _Core(found.duration_ps, parts_of_classes(class_ps), step, metadata, start - found.start_ps[step], duration)
+
+
+def _cpu_core(found: Steps) -> _Core:
+    none = np.empty(0, np.int64)
+    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none)
+
+
+def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
+    """Where cores sit, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else by the plane's number."""
+    details = {plane: trace.source.read(position, size) for plane, position, size in trace.plane_stats.spans("core_details")}
+    cores = []
+    for plane in chosen:
+        name = trace.plane_names[plane]
+        ordinal = int("0" + name.rsplit(":", 1)[-1][:9])
+        if plane in details:
+            chip, chip_id, core_id = (number_field(details[plane], field) for field in (4, 5, 6))
+            cores.append(PodCore(name.removeprefix("/device:"), ordinal, chip, chip_id, core_id))
+        else:
+            cores.append(PodCore(name.removeprefix("/device:"), ordinal, ordinal))
+    return tuple(cores)
+
+
+def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
+    """Times of the operations by which cores exchange data."""
+    ran = np.unique(np.concatenate([np.empty(0, np.int64), *(core.metadata for core in made)]))
+    ops, op_of = transfer_ops(trace, ran)
+    n_ops = len(ops)
+    shape = (len(made), n_ops)
+    time_ps, count = np.zeros((len(made), n_steps, n_ops), np.int64), np.zeros(shape, np.int64)
+    begin, end = np.zeros(shape), np.zeros(shape)
+    for i, core in enumerate(made if n_ops else []):
+        op = op_of[core.metadata]
+        mine = op >= 0
+        op, step, start, length = op[mine], core.step[mine], core.begin_ps[mine], core.duration_ps[mine]
+        time_ps[i] = np.bincount(step * n_ops + op, length, n_steps * n_ops).astype(np.int64).reshape(n_steps, n_ops)
+        count[i] = np.bincount(op, minlength=n_ops)
+        often = np.maximum(count[i], 1)
+        begin[i] = np.bincount(op, start, n_ops) / often
+        end[i] = np.bincount(op, start + length, n_ops) / often
+    return Transfers(ops, time_ps, begin, end, count)

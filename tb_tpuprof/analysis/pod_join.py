@@ -1,0 +1,235 @@
+"""Hosts put together: all cores in the steps that all have, waiting told from transferring, links between cores.
+
+Clocks of hosts need not agree: whose collective is short arrived last, and times are compared since each core's own step began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.combine import common_steps
+from tb_tpuprof.analysis.pod import PodCore, PodHost
+from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
+from tb_tpuprof.analysis.pod_transfers import TransferOp
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+MAX_CHANNELS = 20_000
+
+
+@dataclass(frozen=True)
+class Collective:
+    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean waiting beyond it."""
+
+    op: TransferOp
+    n_per_step: float
+    transfer_ps: float
+    wait_ps: float
+    n_groups: int
+    group_size: int
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Data from one core to another, by one or several operations; means over occurrences.
+
+    `send_delay_ps`: how long the receiver was ready before the sender.
+    """
+
+    source: int
+    target: int
+    ops: tuple[str, ...]
+    channel_id: int
+    size_bytes: int
+    latency_ps: float
+    send_delay_ps: float
+    n_per_step: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bandwidth as seen by the receiver; 0 where no time is known."""
+        return self.size_bytes / self.latency_ps * 1e12 if self.latency_ps > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Pod:
+    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; `host_of[core]` is a row of `hosts`, `group_of` where known.
+
+    `device_of`: the program's number of each core. `n_unplaced`: links whose end lies on hosts that were not captured or chosen.
+    """
+
+    hosts: tuple[str, ...]
+    kind: str
+    device: str
+    cores: tuple[PodCore, ...]
+    host_of: Int64s
+    device_of: Int64s
+    step_names: tuple[str, ...]
+    part_ps: Int64s
+    total_ps: Int64s
+    collectives: tuple[Collective, ...]
+    channels: tuple[Channel, ...]
+    n_without: int
+    is_disjoint: bool
+    n_unplaced: int
+    waited_for_ps: Int64s
+
+    @cached_property
+    def is_synchronous(self) -> bool:
+        """Whether cores wait for one another within a step: they run collectives, or send to one another."""
+        together = (Part.COLLECTIVE, Part.COLLECTIVE_WAIT, Part.RECV)
+        return bool(len(self.cores) > 1 and self.part_ps[:, :, list(together)].any())
+
+    @cached_property
+    def own_ps(self) -> Int64s:
+        """Time of each core and step that is its own doing: all but waiting for others.
+
+        Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as anyone of its groups
+        waited in the step (`waited_for_ps`); the rest, which held nobody up, was for the others' sake.
+        """
+        own: Int64s = self.total_ps - self.part_ps[:, :, Part.COLLECTIVE_WAIT] - self.part_ps[:, :, Part.RECV]
+        if self.is_synchronous:
+            idle = self.part_ps[:, :, Part.IDLE]
+            longest_recv = self.part_ps[:, :, Part.RECV].max(axis=0, initial=0)
+            own = own - np.maximum(idle - (idle.min(axis=0) + self.waited_for_ps + longest_recv), 0)
+        return own
+
+
+def join(parts: Sequence[PodHost]) -> Pod:
+    """One pod of its hosts."""
+    common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
+    used = [(part, rows) for part, rows in zip(parts, common.rows, strict=True) if rows.stop > rows.start and part.cores]
+    n_steps = len(common.steps) if used else 0
+    cores = tuple(core for part, _ in used for core in part.cores)
+    host_of = np.repeat(np.arange(len(used)), [len(part.cores) for part, _ in used]).astype(np.int64)
+    part_ps = np.concatenate([np.empty((0, n_steps, N_PARTS), np.int64), *(part.part_ps[:, rows] for part, rows in used)])
+    total_ps = np.concatenate([np.empty((0, n_steps), np.int64), *(part.total_ps[:, rows] for part, rows in used)])
+    device_of = _devices(cores)
+    found = _Transfers(used, len(cores), n_steps)
+    row_of = {int(device): row for row, device in enumerate(device_of.tolist())}
+    collectives, waited_for = found.wait(part_ps, row_of)
+    channels, n_unplaced = found.channels(row_of, n_steps)
+    first = next((part for part, _ in used), parts[0])
+    return Pod(
+        tuple(part.host for part, _ in used), first.kind, first.device, cores, host_of, device_of, common.steps.name[:n_steps], part_ps,
+        total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, waited_for,
+    )  # fmt: skip
+
+
+def _devices(cores: tuple[PodCore, ...]) -> Int64s:
+    """The program's number of each core: its id in the pod where all have a different one, else its place in the order of hosts."""
+    ids = np.array([core.core_id for core in cores], np.int64)
+    if len(ids) and ids.min() >= 0 and len(np.unique(ids)) == len(ids):
+        return ids
+    return np.arange(len(cores), dtype=np.int64)
+
+
+class _Transfers:
+    """Transfers of all hosts by name: halves and times of each core."""
+
+    def __init__(self, used: Sequence[tuple[PodHost, slice]], n_cores: int, n_steps: int) -> None:
+        self.ops: dict[str, TransferOp] = {}
+        for part, _ in used:
+            for op in part.transfers.ops:
+                if op.name not in self.ops or (op.has_hlo and not self.ops[op.name].has_hlo):
+                    self.ops[op.name] = op
+        self.index = {name: i for i, name in enumerate(self.ops)}
+        n = len(self.ops)
+        self.time_ps = np.zeros((n, n_cores, n_steps), np.int64)
+        self.begin, self.end = np.zeros((n, n_cores)), np.zeros((n, n_cores))
+        self.count = np.zeros((n, n_cores), np.int64)
+        self.n_captured = np.ones(n_cores, np.int64)
+        first = 0
+        for part, rows in used:
+            mine = slice(first, first + len(part.cores))
+            first = mine.stop
+            self.n_captured[mine] = max(len(part.steps), 1)
+            for i, op in enumerate(part.transfers.ops):
+                to = self.index[op.name]
+                self.time_ps[to, mine] = part.transfers.time_ps[:, rows, i]
+                self.begin[to, mine], self.end[to, mine] = part.transfers.begin_ps[:, i], part.transfers.end_ps[:, i]
+                self.count[to, mine] = part.transfers.count[:, i]
+
+    def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s]:
+        """Tell waiting from transferring within `part_ps`; the collectives, the longest first, and how long a core's groups waited."""
+        waited, whole = np.zeros(part_ps.shape[:2]), np.zeros(part_ps.shape[:2])
+        waited_for = np.zeros(part_ps.shape[:2], np.int64)
+        found = []
+        for name, op in self.ops.items():
+            if op.kind in ("send", "recv"):
+                continue
+            at = self.index[name]
+            groups = op.groups or tuple((source, target) for source, target in op.pairs)
+            label = _labels(groups if op.groups else (), row_of, part_ps.shape[0])
+            spent = self.time_ps[at]
+            least = _least(spent, label)
+            waited += spent - least
+            waited_for -= _least(least - spent, label, shown=True)
+            whole += spent
+            ran = spent > 0
+            n_ran = max(int(ran.sum()), 1)
+            often = float((self.count[at] / self.n_captured)[self.count[at] > 0].mean()) if (self.count[at] > 0).any() else 0.0
+            size = max((len(group) for group in groups), default=int((self.count[at] > 0).sum()))
+            found.append(Collective(op, often, float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran, max(len(groups), 1), size))
+        share = np.divide(waited, whole, out=np.zeros_like(waited), where=whole > 0)
+        moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
+        part_ps[:, :, Part.COLLECTIVE] -= moved
+        part_ps[:, :, Part.COLLECTIVE_WAIT] += moved
+        return tuple(sorted(found, key=lambda one: -(one.transfer_ps + one.wait_ps))), waited_for
+
+    def channels(self, row_of: dict[int, int], n_steps: int) -> tuple[tuple[Channel, ...], int]:
+        """Links from core to core: of permutations, sends and receives whose pairs the HLO states, the busiest first."""
+        found, n_unplaced = [], 0
+        done = {op.starts_as: name for name, op in self.ops.items() if op.starts_as}
+        receives = {op.channel_id: name for name, op in self.ops.items() if op.kind == "recv" and not op.starts_as and op.channel_id}
+        for name, op in self.ops.items():
+            if op.starts_as or op.kind == "recv" or not op.pairs:
+                continue
+            ready = receives.get(op.channel_id, name) if op.kind == "send" else name
+            last = done.get(ready, ready)
+            for source, target in op.pairs[:MAX_CHANNELS]:
+                a, b = row_of.get(source, -1), row_of.get(target, -1)
+                if a < 0 or b < 0:
+                    n_unplaced += 1
+                    continue
+                found.append(self._channel((a, b), op, tuple(dict.fromkeys((name, ready, last))), (name, ready, last)))
+        found.sort(key=lambda one: -one.size_bytes * max(one.n_per_step, 1e-9))
+        return tuple(found[:MAX_CHANNELS]), n_unplaced
+
+    def _channel(self, ends: tuple[int, int], op: TransferOp, names: tuple[str, ...], halves: tuple[str, str, str]) -> Channel:
+        send, ready, last = (self.index[name] for name in halves)
+        a, b = ends
+        delay = max(0.0, self.begin[send, a] - self.begin[ready, b])
+        since = max(self.begin[send, a], self.begin[ready, b])
+        latency = max(0.0, float(self.end[last, b] - since))
+        often = float(self.count[send, a] / self.n_captured[a])
+        size = max(op.size_bytes, self.ops[halves[1]].size_bytes if op.kind == "send" else 0)
+        return Channel(a, b, names, op.channel_id, size, latency, float(delay), often)
+
+
+def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores: int) -> Int64s:
+    """The group of each core; cores in no group are one of their own, all together where there are no groups."""
+    label = np.zeros(n_cores, np.int64)
+    for number, group in enumerate(groups, 1):
+        rows = [row_of[device] for device in group if device in row_of]
+        label[rows] = number
+    return label
+
+
+def _least(spent: Int64s, label: Int64s, shown: bool = False) -> Int64s:
+    """For each core and step the least over the cores of its group, of those that took part (with `shown`: of all)."""
+    if not len(spent):
+        return spent
+    order = np.argsort(label, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(label[order]) != 0))
+    values = spent if shown else np.where(spent > 0, spent, np.iinfo(np.int64).max)
+    least = np.minimum.reduceat(values[order], first, axis=0)
+    of_core = np.empty(len(label), np.int64)
+    of_core[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(label))))
+    result: Int64s = least[of_core] if shown else np.minimum(least[of_core], spent)
+    return result

@@ -1,0 +1,124 @@
+"""The parts that a core's step is divided into, and which of them each class of time, each category of operations belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
+
+Int64s = npt.NDArray[np.int64]
+COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "reduce-scatter",
+    "collective-permute",
+    "collective-broadcast",
+    "ragged-all-to-all",
+)
+
+
+class Part(IntEnum):
+    """Parts of a step on one core; they sum up to the step.
+
+    A collective's time is transfer as far as the fastest of its participants took for it, and waiting beyond that: who arrives
+    last does not wait. `RECV` waits for the sender.
+    """
+
+    HIGH_FLOPS = 0
+    LOW_FLOPS = 1
+    COMPUTE = 2
+    INPUT = 3
+    OUTPUT = 4
+    COLLECTIVE = 5
+    COLLECTIVE_WAIT = 6
+    SEND = 7
+    RECV = 8
+    DEVICE_COPY = 9
+    HOST_COMPUTE = 10
+    LAUNCH = 11
+    COMPILE = 12
+    IDLE = 13
+
+
+N_PARTS = len(Part)
+
+
+@dataclass(frozen=True)
+class PartText:
+    """How a part is called, and the kind of time whose colour it has."""
+
+    name: str
+    title: str
+    color: str
+    meaning: str
+
+
+PART_TEXTS: dict[Part, PartText] = {
+    Part.HIGH_FLOPS: PartText("high_flops", "High-FLOPS compute", "compute", "Convolutions, matrix products and fusions around them"),
+    Part.LOW_FLOPS: PartText("low_flops", "Low-FLOPS compute", "compute_low", "All other operations on the core"),
+    Part.COMPUTE: PartText("compute", "Device compute", "compute", "Kernels"),
+    Part.INPUT: PartText("input", "Infeed and input", "input", "Infeed, copies to the device, waiting for input"),
+    Part.OUTPUT: PartText("output", "Outfeed and output", "output", "Outfeed and copies from the device"),
+    Part.COLLECTIVE: PartText("collective", "Collectives: transfer", "collective", "What the fastest participant took for the collective"),
+    Part.COLLECTIVE_WAIT: PartText(
+        "collective_wait", "Collectives: waiting", "collective_wait", "Beyond that: waiting until all participants had arrived"
+    ),
+    Part.SEND: PartText("send", "Send", "d2d", "Sending to other cores"),
+    Part.RECV: PartText("recv", "Receive", "recv", "Receiving from other cores, and waiting for them to send"),
+    Part.DEVICE_COPY: PartText("device_copy", "Device to device", "d2d", "Copies from device to device"),
+    Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host, where there is no device"),
+    Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
+    Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
+    Part.IDLE: PartText("idle", "Idle", "idle", "Nothing of the above: waiting for the host, or nothing to do"),
+}
+
+_OF_CLASS = {
+    TimeClass.UNKNOWN: Part.IDLE,
+    TimeClass.HOST_COMPUTE: Part.HOST_COMPUTE,
+    TimeClass.HOST_COMPILE: Part.COMPILE,
+    TimeClass.HOST_TO_HOST: Part.IDLE,
+    TimeClass.HOST_TO_DEVICE: Part.INPUT,
+    TimeClass.HOST_PREPARE: Part.LAUNCH,
+    TimeClass.DEVICE_COLLECTIVES: Part.COLLECTIVE,
+    TimeClass.HOST_WAIT_INPUT: Part.INPUT,
+    TimeClass.DEVICE_TO_DEVICE: Part.DEVICE_COPY,
+    TimeClass.DEVICE_TO_HOST: Part.OUTPUT,
+    TimeClass.DEVICE_COMPUTE_32: Part.COMPUTE,
+    TimeClass.DEVICE_COMPUTE_16: Part.COMPUTE,
+}
+_OF_CATEGORY = {
+    "infeed": Part.INPUT,
+    "host recv": Part.INPUT,
+    "host recv-done": Part.INPUT,
+    "outfeed": Part.OUTPUT,
+    "host send": Part.OUTPUT,
+    "host send-done": Part.OUTPUT,
+    "send": Part.SEND,
+    "send-done": Part.SEND,
+    "recv": Part.RECV,
+    "recv-done": Part.RECV,
+    "output fusion": Part.HIGH_FLOPS,
+    "dot": Part.HIGH_FLOPS,
+}
+
+
+def part_of_category(category: str) -> Part:
+    """Part of an operation of a TPU by its HLO category."""
+    if category.startswith(COLLECTIVES):
+        return Part.COLLECTIVE
+    if category.startswith("convolution"):
+        return Part.HIGH_FLOPS
+    return _OF_CATEGORY.get(category, Part.LOW_FLOPS)
+
+
+def parts_of_classes(class_ps: Int64s) -> Int64s:
+    """Times by class [n_steps, n_classes] as times by part [n_steps, n_parts]."""
+    result = np.zeros((len(class_ps), N_PARTS), np.int64)
+    for klass in range(N_CLASSES):
+        result[:, _OF_CLASS[TimeClass(klass)]] += class_ps[:, klass]
+    return result

@@ -23,6 +23,8 @@ def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[s
         if not text.startswith("%"):
             module = programs.module(int(ops.program[row]), program_name(ops, int(ops.program[row])))
             instruction = int(ops.instruction[row])
+            if instruction < 0 and module is not None:
+                instruction = module.find(ops.name[row])
             text = instruction_text(module, instruction, ONE_LINE).removeprefix("ROOT ") if module and instruction >= 0 else text
         result.append(text)
     return result

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ class HloOps:
     def __len__(self) -> int:
         return len(self.program)
 
-    @property
+    @cached_property
     def busy_ps(self) -> int:
         """Self time of all operations but those of SparseCores, which run beside the others."""
         return int(self.self_ps[~self.is_sparse].sum())
@@ -123,7 +124,7 @@ class HloOps:
         """What shares are of: the span, or the operations' own time where they fill it more than once."""
         return max(self.span_ps, self.busy_ps)
 
-    @property
+    @cached_property
     def is_sparse(self) -> npt.NDArray[np.bool_]:
         """Operations of SparseCores."""
         return self.core.is_in(("SparseCore",))
@@ -223,6 +224,10 @@ def program_titles(trace: Trace, costs: ProgramCosts, programs: Sequence[int]) -
     """What programs are called: `name(id)`, or their id alone."""
     titles = {}
     for number in programs:
-        module = costs.module(number)
+        known = trace.programs.get(number)
+        module = None if known else costs.module(number)
+        if known:
+            titles[number] = known.title
+            continue
         titles[number] = f"{module.info.name}({number & 0xFFFFFFFFFFFFFFFF})" if module else str(number & 0xFFFFFFFFFFFFFFFF)
     return titles

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, program_titles, words_by_id
 from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, stated_work
 from tb_tpuprof.analysis.op_metrics import sum_by
@@ -50,14 +49,16 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     _, first, at = np.unique(key, return_index=True, return_inverse=True)
     at, n_ops = at.reshape(-1), len(first)
     rows = used[first]
+    strings = trace.strings.all
     columns: dict[str, Any] = {
-        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings.get)
+        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), strings.__getitem__)
         for ours, key in _TEXTS.items()
     }
-    name = columns["name"] = words_by_id(names[first], trace.strings.get)
+    name = columns["name"] = words_by_id(names[first], strings.__getitem__)
     columns |= {ours: sum_by(at, getattr(sums, ours)[used], n_ops) for ours in _SUMS}
     costs = ProgramCosts(trace)
-    instruction = _instructions(costs, program[rows], name)
+    silent = ~np.isin(program[rows], program[_stating(trace)])
+    instruction = _instructions(costs, program[rows], name, silent)
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
     return HloOps(
         **columns,
@@ -72,7 +73,7 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
         n_devices=sums.n_cores,
         kind="TPU",
         programs=program_titles(trace, costs, np.unique(program[rows]).tolist()),
-        unreadable=hlo_links(trace).unreadable,
+        unreadable=costs.unreadable,
     )
 
 
@@ -116,10 +117,21 @@ def _add(sums: _Sums, trace: Trace, spans: DeviceSpans, scale: Sparse, stall: tu
         sums.stall_ps += sum_by(metadata, values_at(spans.rows, *stall, 0), n)
 
 
-def _instructions(costs: ProgramCosts, program: Int64s, name: Words) -> Int64s:
-    """Row of each operation in its program's module, -1 where the trace has no HLO of it."""
+def _stating(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which rows of metadata state work."""
+    states = np.zeros(len(trace.metadata), np.bool_)
+    for key in ("flops", "bytes_accessed"):
+        states[trace.metadata_stats.ints(key).owner] = True
+    return states
+
+
+def _instructions(costs: ProgramCosts, program: Int64s, name: Words, chosen: npt.NDArray[np.bool_]) -> Int64s:
+    """Row of the chosen operations in their program's module, -1 where the trace has no HLO of it, and of others.
+
+    The others' are looked up when an operation is looked at: that needs no reading of the whole module for a table.
+    """
     result = np.full(len(program), -1, np.int64)
-    for number in np.unique(program).tolist():
+    for number in np.unique(program[chosen]).tolist():
         module = costs.module(number)
         if module is not None:
             mine = np.flatnonzero(program == number)

@@ -90,7 +90,9 @@ def _by_step(step: Int64s, values: npt.NDArray[np.float64], n: int) -> npt.NDArr
 def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
     """First event, operation and time of each occurrence, as `hlo_ops` counts them."""
     links = hlo_links(trace)
-    row_of = {(p, ops.name[i]): i for i, p in enumerate(ops.program.tolist()) if not ops.is_sparse[i]} if len(ops) else {}
+    own = np.flatnonzero(~ops.is_sparse).tolist()
+    texts, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
+    row_of = {(programs[i], texts[codes[i]]): i for i in own}
     rows = np.array([row_of.get((op.program_id, op.name), -1) for op in links.ops], np.int64)
     mine = np.flatnonzero(_is_counted(trace, ops.kind, links.events)) if len(links.events) else np.empty(0, np.intp)
     mine = mine[rows[links.op[mine]] >= 0]

@@ -9,18 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_cost import HloCosts, module_costs
+from tb_tpuprof.analysis.memory_accesses import SPACES, bytes_by_space
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-# Memories that an operation moves bytes in. HBM: both ways together; the others by direction.
-SPACES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
-_HBM, _CMEM, _VMEM = 1, 2, 3  # spaces of a MemoryAccessBreakdown
-_WRITE = 2
-_ROW = {(_HBM, False): 0, (_HBM, True): 0, (_CMEM, False): 1, (_CMEM, True): 2, (_VMEM, False): 3, (_VMEM, True): 4}
 
 
 @dataclass(frozen=True)
@@ -68,55 +63,9 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
     space[0] = n_bytes
     at = np.full(n, -1, np.int64)
     at[rows] = np.arange(len(rows))
-    seen: dict[bytes, tuple[int, ...]] = {}
-    for owner, position, size in stats.spans("memory_access_breakdown"):
-        if at[owner] >= 0:
-            message = trace.source.read(position, size)
-            if message not in seen:
-                seen[message] = _by_space(message)
-            space[:, at[owner]] = seen[message]
+    spans = [span for span in stats.spans("memory_access_breakdown") if at[span[0]] >= 0]
+    space[:, at[[owner for owner, _, _ in spans]]] = bytes_by_space(trace, spans)
     return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
-
-
-def _by_space(message: bytes) -> tuple[int, ...]:
-    """Bytes by SPACES of a MemoryAccessBreakdown: field 1, repeated: 1 operation (1 read, 2 write), 2 memory space, 3 bytes."""
-    found = [0] * len(SPACES)
-    at, end = 0, len(message)
-    while at < end:
-        key, at = _varint(message, at)
-        value, at = _varint(message, at)
-        if key & 7 == 0:
-            continue
-        if key & 7 != 2 or at + value > end:
-            break
-        if key >> 3 == 1:
-            numbers = [0, 0, 0, 0]
-            inner, stop = at, at + value
-            while inner < stop:
-                tag, inner = _varint(message, inner)
-                if tag & 7:
-                    break
-                number, inner = _varint(message, inner)
-                if tag >> 3 < 4:
-                    numbers[tag >> 3] = number
-            row = _ROW.get((numbers[2], numbers[1] == _WRITE))
-            if row is not None and 0 <= numbers[3] < 2**62:
-                found[row] += numbers[3]
-        at += value
-    return tuple(found)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends; a cut-off one ends with the data."""
-    result = shift = 0
-    while at < len(data) and shift < 70:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    return result, at
 
 
 class ProgramCosts:
@@ -130,6 +79,7 @@ class ProgramCosts:
         self.trace = trace
         self._modules: dict[int, HloModule | None] = {}
         self._costs: dict[int, HloCosts] = {}
+        self.unreadable: dict[int, str] = {}
 
     def module(self, program: int, name: str = "") -> HloModule | None:
         """The program's module, None where the trace has none that can be read."""
@@ -138,8 +88,9 @@ class ProgramCosts:
             found = programs.get(program) or (programs.find(name) if name else None)
             try:
                 self._modules[program] = programs.module(found) if found else None
-            except ProfilerError:  # told by hlo_links
+            except ProfilerError as error:
                 self._modules[program] = None
+                self.unreadable[program] = error.message
         return self._modules[program]
 
     def costs(self, program: int) -> HloCosts | None:

@@ -73,8 +73,11 @@ def op_tree(ops: HloOps, grouping: str, with_idle: bool, limit: int) -> OpTree:
 
 
 def _levels(ops: HloOps, grouping: str) -> list[_Level]:
-    titles = words_of([ops.programs[number] for number in ops.program.tolist()]) if grouping != "category" else None
-    levels = [_Level(_PROGRAM, titles.codes, titles.strings)] if titles else []
+    levels = []
+    if grouping != "category":
+        numbers, codes = np.unique(ops.program, return_inverse=True)
+        titles = words_of([ops.programs[number] for number in numbers.tolist()])
+        levels.append(_Level(_PROGRAM, titles.codes[codes.reshape(-1)], titles.strings))
     if grouping == "provenance":
         levels += _scopes(ops)
     levels.append(_Level(_CATEGORY, ops.category.codes, ops.category.strings))
@@ -104,6 +107,8 @@ def _parts(text: str) -> list[str]:
 
 def _duplicates(ops: HloOps) -> _Level:
     """Operations of one program that the compiler calls duplicates of one another, where there are several."""
+    if not any(ops.twin.strings):
+        return _Level(_DUPLICATES, np.full(len(ops), -1), ())
     names = words_of([*ops.twin.strings, *ops.name.strings])
     twin, own = names.codes[: len(ops.twin.strings)], names.codes[len(ops.twin.strings) :]
     key = np.where(ops.twin.is_in(("",)), own[ops.name.codes], twin[ops.twin.codes]) if len(ops) else np.empty(0, np.int64)
@@ -123,6 +128,7 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
     parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
     everything = np.zeros(len(ops), np.int64)
     sums = [_sums(ops, everything, np.arange(len(ops)), 1, known)]
+    texts, codes = ops.name.strings, ops.name.codes.tolist()
     n = 1
     for level in levels:
         mine = np.flatnonzero(level.labels >= 0)
@@ -133,7 +139,7 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
         node = node.reshape(-1)
         labels = level.labels[mine[first]].tolist()
         is_op = level.kind == _OP
-        names.append([ops.name[i] for i in labels] if is_op else [level.names[i] for i in labels])
+        names.append([texts[codes[i]] for i in labels] if is_op else [level.names[i] for i in labels])
         kinds.append([level.kind] * len(first))
         parents.append(at[mine[first]])
         rows.append(np.array(labels) if is_op else np.full(len(first), -1))
@@ -182,14 +188,14 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
 
 def _pruned(tree: OpTree, limit: int) -> OpTree:
     """Without the shortest children beyond the limit, and without the shortest nodes of a tree that is too large."""
-    rank = np.unique(np.array(tree.name), return_inverse=True)[1].reshape(-1)
+    depth = _depths(tree.parent)
+    rank = _rank(tree, depth)
     order = np.lexsort((rank, -tree.self_ps, tree.parent))
     first = np.append(True, tree.parent[order][1:] != tree.parent[order][:-1])
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order)) - start
     kept = (place < limit) | ~np.isin(tree.kind, _PRUNED)
-    depth = _depths(tree.parent)
     if kept.sum() > MAX_NODES:
         longest = np.lexsort((depth, -tree.self_ps))[:MAX_NODES]
         mask = np.zeros(len(kept), np.bool_)
@@ -208,6 +214,16 @@ def _pruned(tree: OpTree, limit: int) -> OpTree:
         tree.n_occurrences[rows], tree.flops[rows], tree.model_flops[rows], tree.n_bytes[rows], tree.space_bytes[:, rows],
         tree.is_known[rows],
     )  # fmt: skip
+
+
+def _rank(tree: OpTree, depth: Int64s) -> Int64s:
+    """A place by name for nodes of one level and time, which are rare: sorting all names would take longer than all else."""
+    order = np.lexsort((-tree.self_ps, depth))
+    same = (tree.self_ps[order][1:] == tree.self_ps[order][:-1]) & (depth[order][1:] == depth[order][:-1])
+    tied = order[np.append(same, False) | np.append(False, same)]
+    rank = np.zeros(len(tree), np.int64)
+    rank[np.array(sorted(tied.tolist(), key=tree.name.__getitem__), np.int64)] = np.arange(len(tied))
+    return rank
 
 
 def _depths(parent: Int64s) -> Int64s:

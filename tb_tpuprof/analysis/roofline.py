@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.hlo_work import SPACES, Work
+from tb_tpuprof.analysis.hlo_work import Work
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 

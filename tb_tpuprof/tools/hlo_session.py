@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hlo_expressions import expressions
-from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.roofline import Roofs, first_roofs, roofs
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic
+from tb_tpuprof.trace.trace import Trace
 
 _HOSTS_TO_ASK = 4
 REASON = "nothing in the trace names an operation that XLA compiled."
@@ -79,6 +79,11 @@ def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts names compiled operations."""
-    if any(len(session.get(hlo_links, host).events) for host in session.hosts[:_HOSTS_TO_ASK]):
+    if any(session.get(_names_any, host) for host in session.hosts[:_HOSTS_TO_ASK]):
         return Availability()
     return Availability(REASON, REMEDY)
+
+
+def _names_any(trace: Trace) -> bool:
+    """Whether events or their metadata name HLO operations."""
+    return trace.event_stats.has("hlo_op") or trace.metadata_stats.has("symbol_id")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
-from tb_tpuprof.analysis.hlo_work import SPACES
+from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.roofline import TITLES, Rates, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Table, Tool, Unit, Verdict

@@ -38,6 +38,8 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
     number = int(found.ops.program[row])
     module = costs.module(number, program_name(found.ops, number))
     instruction = int(found.ops.instruction[row])
+    if instruction < 0 and module is not None:
+        instruction = module.find(found.ops.name[row])
     ops = found.ops.taken(np.array([row]))
     tables = {"facts": pairs_table("Operation", _facts(ops, module, instruction, trace))}
     if module is not None and instruction >= 0:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
 from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
-from tb_tpuprof.analysis.hlo_work import SPACES, Work, join_work
+from tb_tpuprof.analysis.hlo_work import Work, join_work
+from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.roofline import TITLES, Rates, Roofs, rates, ratio, total_work
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.hlo_ops import HloOps, words_of
-from tb_tpuprof.analysis.hlo_work import SPACES, Work
+from tb_tpuprof.analysis.hlo_work import Work
+from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
 
 

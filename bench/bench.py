@@ -23,6 +23,7 @@ from bench.traces import (
     EIGHT_HOSTS,
     FLEETS,
     JAX_CPU,
+    PROGRAM,
     SYNTHETIC,
     SYNTHETIC_50M,
     TF_DATA,
@@ -33,6 +34,7 @@ from bench.traces import (
     fleet_run,
     jax_cpu_run,
     large_run,
+    program_run,
     synthetic_run,
     tf_data_run,
 )
@@ -43,6 +45,7 @@ GENERATED: dict[str, Callable[[], Run]] = {
     EIGHT_HOSTS: eight_hosts_run,
     **{name: partial(fleet_run, name) for name in FLEETS},
     DEVICES: devices_run,
+    PROGRAM: program_run,
     TF_DATA: tf_data_run,
     SYNTHETIC_50M: large_run,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.requests import Sample
-from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, SYNTHETIC, SYNTHETIC_50M, TF_DATA
+from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
 
 MAX_ZOOM_S = 0.010
 MAX_START_S = 2.0
@@ -41,6 +41,9 @@ OP_STATS_COLD = Measure("framework op stats, cold", "framework_op_stats")
 INPUT_COLD = Measure("input pipeline, cold", "input_pipeline_analyzer")
 TF_DATA_COLD = Measure("tf.data bottleneck, cold (beside TensorFlow 2.18.1)", "tf_data_bottleneck_analysis", peer="tf")
 KERNELS_COLD = Measure("kernel stats, cold", "kernel_stats")
+OP_PROFILE_COLD = Measure("op profile, cold", "op_profile")
+HLO_STATS_COLD = Measure("HLO stats, cold", "hlo_stats")
+ROOFLINE_COLD = Measure("roofline model, cold", "roofline_model")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
@@ -68,6 +71,7 @@ MEASURES = {
     EIGHT_HOSTS: (OVERVIEW_COLD,),
     **dict.fromkeys(FLEETS, (OVERVIEW_COLD, OVERVIEW_REOPEN)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
+    PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
 
@@ -153,5 +157,8 @@ TARGETS = (
     _alone(LARGEST_FLEET, OVERVIEW_REOPEN, "≤ 1 s", own_seconds, MAX_FLEET_AGAIN_S, "s"),
     _at_least(DEVICES, KERNELS_COLD, 10),
     _at_least(DEVICES, MEMORY_COLD, 10),
+    _at_least(PROGRAM, OP_PROFILE_COLD, 10),
+    _at_least(PROGRAM, HLO_STATS_COLD, 10),
+    _at_least(PROGRAM, ROOFLINE_COLD, 10),
     _at_least(TF_DATA, TF_DATA_COLD, 10),
 )

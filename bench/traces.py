@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.device_trace import write_device_trace
 from bench.environments import ROOT, ml_python, work_dir
+from bench.large_program import large_program
 from bench.many_hosts import write_fleet
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
@@ -28,6 +29,7 @@ SYNTHETIC_50M = "synthetic_50m"
 EIGHT_HOSTS = "eight_hosts"
 FLEETS = {"hosts_8": 8, "hosts_64": 64, "hosts_256": 256}
 DEVICES = "kernels_and_memory"
+PROGRAM = "large_program"
 TF_DATA = "tf_data"
 N_COPIES = 50
 
@@ -110,6 +112,14 @@ def devices_run() -> Run:
     if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
         write_device_trace(folder / f"host0{XPLANE_SUFFIX}")
     return _run(DEVICES, folder)
+
+
+def program_run() -> Run:
+    """The synthetic run of a program of 200,000 instructions."""
+    folder = work_dir() / "traces" / PROGRAM
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        large_program(folder)
+    return _run(PROGRAM, folder)
 
 
 def eight_hosts_run() -> Run:

@@ -21,7 +21,7 @@ from bench.environments import peer_python
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, kernel_stats, memory_profile, overview_page
 from tb_tpuprof.tools.base import Payload, Table
-from tests.conformance import live_devices
+from tests.conformance import live_compiled, live_devices
 from tests.conformance.peer import rows
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
@@ -66,6 +66,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_touching", "overview_page", "step*: tc*TimeMs"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "infeed_percent_*"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "verdict on the input"): _TOUCHING,
+    ("tpu_touching", "roofline_model", "*: step *"): _TOUCHING,
     ("tpu_no_steps", "overview_page", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "infeed_percent_*"): _UNKNOWN,
@@ -274,6 +275,8 @@ def compare(run: Path, answers: Row) -> list[Compared]:
         found = [Compared("kernel_stats", *field) for field in live_devices.kernels(payload, answers["kernel_stats"])]
     if "overview_page" not in answers:
         return found
+    if "hlo_stats" in answers:
+        found += [Compared(tool, *field) for tool, field in live_compiled.fields(session, answers)]
     found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
     found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
     analyzer = "tb_tpuprof.tools.input_pipeline_analyzer"

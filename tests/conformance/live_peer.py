@@ -21,6 +21,8 @@ def main() -> None:
         hosts = [Path(file).name.removesuffix(".xplane.pb") for file in files]
         tools = ONLY.get(run.name.partition("_")[0], TOOLS)
         params = {"use_saved_result": False, "host": hosts[0] if tools == ("memory_profile",) else "ALL_HOSTS", "hosts": hosts}
+        if run.name.startswith("tpu") and len(files) == 1:
+            tools = (*tools, "hlo_stats", "op_profile", "roofline_model")
         answers[run.name] = {tool: json.loads(xspace_to_tool_data(files, tool, dict(params))[0]) for tool in tools}
     out.write_text(json.dumps(answers))
 

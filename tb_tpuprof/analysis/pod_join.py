@@ -90,13 +90,13 @@ class Pod:
         """Time of each core and step that is its own doing: all but waiting for others.
 
         Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as anyone of its groups
-        waited in the step (`waited_for_ps`); the rest, which held nobody up, was for the others' sake.
+        waited longer than it did (`waited_for_ps`); the rest, which held nobody up, was for the others' sake.
         """
         own: Int64s = self.total_ps - self.part_ps[:, :, Part.COLLECTIVE_WAIT] - self.part_ps[:, :, Part.RECV]
         if self.is_synchronous:
-            idle = self.part_ps[:, :, Part.IDLE]
+            idle, wait = self.part_ps[:, :, Part.IDLE], self.part_ps[:, :, Part.COLLECTIVE_WAIT]
             longest_recv = self.part_ps[:, :, Part.RECV].max(axis=0, initial=0)
-            own = own - np.maximum(idle - (idle.min(axis=0) + self.waited_for_ps + longest_recv), 0)
+            own = own - np.maximum(idle - (idle.min(axis=0) + np.maximum(self.waited_for_ps - wait, 0) + longest_recv), 0)
         return own
 
 

@@ -161,6 +161,11 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
     first = np.append(0, np.cumsum(sizes))[:-1]
     by_host = np.add.reduceat(own, first, axis=0) / sizes[:, None]
     parts_by_host = np.add.reduceat(pod.part_ps.astype(np.float64), first, axis=0) / sizes[:, None, None]
+    lean = own
+    if pod.is_synchronous:  # idling of others while a straggler works ends with it: it sets no step's time
+        idle = pod.part_ps[:, :, Part.IDLE]
+        lean = pod.total_ps - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2) + idle.min(axis=0)
+    lean_by_host = np.add.reduceat(lean.astype(np.float64), first, axis=0) / sizes[:, None]
     hosts = slow_units(by_host, parts_by_host)
     synchronous = pod.is_synchronous
     # A host is slow if its cores are; one slow core of several raises its host's mean, but is to be named itself.
@@ -171,8 +176,18 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
         mine = set(np.flatnonzero(pod.host_of == slow.unit).tolist())
         if len(mine) > 1 and 0 < len(mine & slow_cores) <= len(mine) // 2:
             continue
-        found.append(Straggler(pod.hosts[slow.unit], -1, slow, *gain(by_host, slow, synchronous)))
+        found.append(Straggler(pod.hosts[slow.unit], -1, slow, *gain(_only(by_host, lean_by_host, slow.unit), slow, synchronous)))
     named = {straggler.slow.unit for straggler in found}
     rest = [slow for slow in cores if int(pod.host_of[slow.unit]) not in named]
-    found += [Straggler(pod.hosts[int(pod.host_of[slow.unit])], slow.unit, slow, *gain(own, slow, synchronous)) for slow in rest]
+    found += [
+        Straggler(pod.hosts[int(pod.host_of[slow.unit])], slow.unit, slow, *gain(_only(own, lean, slow.unit), slow, synchronous))
+        for slow in rest
+    ]
     return tuple(sorted(found, key=lambda straggler: -straggler.slow.excess_ps))
+
+
+def _only(own: Floats, lean: npt.NDArray[np.number], unit: int) -> Floats:
+    """The unit's own time among the others' without idling."""
+    result = np.array(lean, np.float64)
+    result[unit] = own[unit]
+    return result

@@ -110,7 +110,7 @@ def _verdict(pod: Pod, found: tuple[Straggler, ...]) -> Verdict:
     mean = pod.part_ps.mean(axis=(0, 1))
     largest = Part(int(mean.argmax()))
     share = format_fraction(float(mean[largest]) / (float(pod.total_ps.mean()) or 1.0))
-    goes = f"Of {format_time(float(pod.total_ps.mean()))} a step, {share} is {PART_TEXTS[largest].title.lower()}."
+    goes = f"Of {format_time(float(pod.total_ps.mean()))} a step, the largest part is {PART_TEXTS[largest].title} with {share}."
     waits = float(mean[Part.COLLECTIVE_WAIT] + mean[Part.RECV]) / (float(pod.total_ps.mean()) or 1.0)
     details = [goes] + ([f"Cores wait for one another for {format_fraction(waits)} of their time."] if waits >= _MUCH_WAITING else [])
     if found:

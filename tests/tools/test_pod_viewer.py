@@ -14,7 +14,7 @@ from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.pod_viewer import TOOL
 from tests.builders import drawing
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
-from tests.synthetic_pod import COMPUTE_US, IDLE_US, INFEED_US, PERMUTE_US, TRANSFER_US, Pod, pod_hosts
+from tests.synthetic_pod import COMPUTE_US, IDLE_US, INFEED_US, PERMUTE_US, TRANSFER_US, Pod, busy_us, pod_hosts
 from tests.tools.drawn_session import session_of
 
 US = 1_000_000
@@ -97,6 +97,16 @@ def test_equal_hosts_are_not_accused(tmp_path: Path) -> None:
     assert payload.tables["stragglers"].n_rows == 0
     assert payload.verdict
     assert payload.verdict.level == "good"
+
+
+def test_a_straggler_among_noisy_hosts_is_found_in_a_pod_of_two_groups(tmp_path: Path) -> None:
+    pod = Pod(n_hosts=16, n_chips=4, n_steps=20, noise=0.02, slow=((5, 6, 120.0, "infeed"),))
+    found = table(TOOL.run(session(tmp_path, pod), None, {}), "stragglers")
+    assert (found["straggler"], found["since"], found["cause"]) == (["synthetic-pod-5"], ["6"], ["input"])
+    assert found["input_ps"] == [pytest.approx(120 * US)]
+    # What the same job without the slowness takes, step by step: each group waits for its own last core.
+    slow_us, equal_us = (np.sum(busy_us(one), axis=0)[:, 6:].max(axis=0).mean() for one in (pod, replace(pod, slow=())))
+    assert found["gain_ps"] == [pytest.approx((slow_us - equal_us) * US, rel=0.2)]
 
 
 def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:

@@ -37,13 +37,15 @@ export interface StepChartProps {
   title: string;
   note: string;
   names: string[];
+  /** What the axis is called; absent: steps. */
+  axisName?: string;
   series: readonly StepSeries[];
   share?: StepShare;
   zoom: string | undefined;
   onZoom: (zoom: string | undefined) => void;
 }
 
-interface Drawn extends Pick<StepChartProps, 'names' | 'share'> {
+interface Drawn extends Pick<StepChartProps, 'names' | 'share' | 'axisName'> {
   series: readonly StepSeries[];
   zoom: [number, number] | null;
 }
@@ -123,7 +125,7 @@ function stepOption(drawn: Drawn, color: Colors): EChartsCoreOption {
   const largest = Math.max(0, ...names.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)));
   const scale = scaleFor(largest, 'ps');
   const base = baseOption(color);
-  const axis = stepAxis(names);
+  const axis = drawn.axisName === undefined ? stepAxis(names) : { name: drawn.axisName, labels: names };
   const sides = { left: LEFT_PX, right: RIGHT_PX };
   const xAxis = { type: 'category', data: axis.labels, nameLocation: 'end', nameGap: 8, ...axisStyle(color) };
   const yAxis = { type: 'value', nameGap: 10, nameTextStyle: { color: color('--muted'), fontSize: 11, align: 'left', padding: [0, 0, 0, 8 - LEFT_PX] } };
@@ -157,7 +159,7 @@ function labelOf(title: string, { names, series, share }: Drawn): string {
   return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
 }
 
-export function StepChart({ title, note, names, series: all, share, zoom, onZoom }: StepChartProps): VNode | null {
+export function StepChart({ title, note, names, axisName, series: all, share, zoom, onZoom }: StepChartProps): VNode | null {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   if (!names.length || !all.length) return null;
   const series = all.filter(({ name }) => !hidden.has(name));
@@ -166,7 +168,7 @@ export function StepChart({ title, note, names, series: all, share, zoom, onZoom
     if (!next.delete(name)) next.add(name);
     setHidden(next);
   };
-  const drawn: Drawn = { names, series, zoom: parseZoom(zoom, names.length), ...(share ? { share } : {}) };
+  const drawn: Drawn = { names, series, zoom: parseZoom(zoom, names.length), ...(share ? { share } : {}), ...(axisName === undefined ? {} : { axisName }) };
   const first = series[0]?.values;
   return (
     <Section title={title} note={note} end={<Legend items={all} hidden={hidden} onToggle={toggle} />}>

@@ -139,7 +139,7 @@ function ByCore({ table, parts, params, setParams }: { table: PayloadTable; part
   }, [table, rows]);
   const series = useMemo(() => seriesOf(table, parts).map((one) => ({ ...one, values: rows.map((row) => one.values[row] ?? null) })), [table, parts, rows]);
   const note = rows.length < table.n_rows ? `the ${rows.length} of ${table.n_rows.toLocaleString('en-US')} with the longest own time` : plural(rows.length, 'core');
-  return <StepChart title="Step by core" note={note} names={names} series={series} zoom={params['bars']} onZoom={(bars) => setParams({ bars }, 'replace')} />;
+  return <StepChart title="Step by core" note={note} names={names} axisName="core" series={series} zoom={params['bars']} onZoom={(bars) => setParams({ bars }, 'replace')} />;
 }
 
 function Plain({ table, empty, onRow, chosenRow, hidden = [] }: { table: PayloadTable | undefined; empty: string; onRow?: (row: number) => void; chosenRow?: number; hidden?: string[] }): VNode | null {

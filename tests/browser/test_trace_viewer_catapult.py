@@ -39,9 +39,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("nestable_async_annotation", "11 events", ["REQUEST_BAR", "REQUEST_FOO"], "traceAnnotations are not shown"),
         ("instance_counters", "2 events", ["thread 53", "counter[123]", "counter[b]"], ""),
         ("main_thread_has_unclosed_slices", "1,684 events", ["CrBrowserMain", "PAC thread #0"], ""),
-        ("flow", "1,625 events", ["thread 11", "thread 19"], ""),
+        ("flow", "1,625 events", ["thread 11", "thread 19"], "171 arrows are not shown"),
         ("gpu_state_trace", "1 event", ["gpu::State"], ""),
-        ("fuchsia_trace", "67,047 events", ["thread 18685"], ""),
+        ("fuchsia_trace", "67,047 events", ["thread 18685"], "systemTraceEvents are not shown"),
     ],
 )
 def test_a_file_is_drawn(page: Page, server: Server, run: str, n_events: str, tracks: list[str], says: str) -> None:

@@ -128,10 +128,10 @@ export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] })
   );
 }
 
-/** One line that opens: what the reader must know to trust the numbers. Notes alone make no banner. */
-export function DiagnosticsBanner({ items }: { items: readonly DiagnosticItem[] }): VNode | null {
-  const serious = items.filter((item) => item.severity !== 'info');
-  const first = serious.find((item) => item.severity === 'error') ?? serious[0];
+/** One line that opens: what the reader must know to trust the numbers. Notes alone make a banner only on pages without a list of them. */
+export function DiagnosticsBanner({ items, withNotes = false }: { items: readonly DiagnosticItem[]; withNotes?: boolean }): VNode | null {
+  const serious = items.filter((item) => withNotes || item.severity !== 'info');
+  const first = [...serious].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity])[0];
   if (!first) return null;
   return (
     <details class={`diagnostics ${first.severity}`}>

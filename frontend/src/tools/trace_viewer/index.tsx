@@ -195,7 +195,7 @@ export function TraceViewer(props: ToolProps): VNode {
   return (
     <div class="tv" aria-busy={timeline?.status.value.kind === 'loading'}>
       {timeline ? <ToolBar timeline={timeline} run={source.run} hosts={source.hosts} note={source.note} isListed={isListed} /> : <div class="tv-bar" />}
-      <DiagnosticsBanner items={facts?.diagnostics ?? []} />
+      <DiagnosticsBanner items={facts?.diagnostics ?? []} withNotes />
       {timeline && facts && facts.nEvents > 0 && <Minimap key={source.scope} timeline={timeline} scope={source.scope} />}
       <TimelineFrame timeline={timeline} scroller={scroller} host={host} run={source.run} info={props.info} scrollStep={scrollStep} />
       {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}

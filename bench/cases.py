@@ -44,6 +44,7 @@ KERNELS_COLD = Measure("kernel stats, cold", "kernel_stats")
 OP_PROFILE_COLD = Measure("op profile, cold", "op_profile")
 HLO_STATS_COLD = Measure("HLO stats, cold", "hlo_stats")
 ROOFLINE_COLD = Measure("roofline model, cold", "roofline_model")
+POD_COLD = Measure("pod viewer, cold", "pod_viewer")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
@@ -68,8 +69,8 @@ MEASURES = {
         *(VIEW_AGAIN, VIEW_REOPEN, VIEW_WINDOWS, VIEW_SEARCH),
     ),
     SYNTHETIC_50M: (VIEW_ALONE, VIEW_WINDOWS),
-    EIGHT_HOSTS: (OVERVIEW_COLD,),
-    **dict.fromkeys(FLEETS, (OVERVIEW_COLD, OVERVIEW_REOPEN)),
+    EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD),
+    **dict.fromkeys(FLEETS, (OVERVIEW_COLD, OVERVIEW_REOPEN, POD_COLD)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
     PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),

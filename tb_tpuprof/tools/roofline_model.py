@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
 from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
@@ -45,7 +46,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     whole_ps = ops.total_ps - (0 if with_transfers else int(ops.time_ps[moves].sum()))
     if not with_transfers:
         ops = ops.taken(np.flatnonzero(~moves))
-    common = common_steps(session.map(steps, hosts), [session.trace(host).info.start_ns for host in hosts])
+    common = common_steps(session.map(steps, hosts), [marks.start_ns for marks in session.map(clock_marks, hosts)])
     each = sum_step_work(session.map(step_work, hosts), common.rows)
     whole = _whole(ops, whole_ps, each, with_transfers)
     tables = {

@@ -98,9 +98,12 @@ HOT_STATS = (
 )  # fmt: skip
 # Further ones that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
-    "/device:GPU:": ("kernel_details",),
-    "/device:TPU:": ("run_id", "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id"),
-}
+    "/device:GPU:": ("kernel_details", "vdd_energy_j"),
+    "/device:TPU:": (
+        "run_id", "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id", "Time Scale Multiplier",
+        "dma_stall_duration_ps", "vdd_energy_j",
+    ),
+}  # fmt: skip
 
 
 def hot_stats(plane_names: Iterable[str]) -> frozenset[str]:

@@ -214,6 +214,18 @@ def test_search_counts_all_and_walks(page: Page, server: Server, trace: Trace) -
     )
 
 
+def test_no_letter_is_lost_on_a_slow_machine(page: Page, server: Server) -> None:
+    """What is typed goes into the URL and comes back from there late: that must not undo what was typed meanwhile."""
+    frame = open_viewer(page, server)
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
+    page.keyboard.press("/")
+    box = frame.get_by_role("searchbox", name="Search event names")
+    expect(box).to_be_focused()
+    page.keyboard.type("ParallelMapV2", delay=60)
+    expect_state(page, q="ParallelMapV2")
+    expect(box).to_have_value("ParallelMapV2")
+
+
 def test_tracks_hide_pin_filter_and_come_back(page: Page, server: Server) -> None:
     frame = open_viewer(page, server)
     python = frame.get_by_role("button", name="python", exact=True)

@@ -80,21 +80,28 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
 /** Writes the view to the URL, and follows the URL where something else changed it. */
 export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const written = useRef<string | null>(null);
+  const onTheWay = useRef<string[]>([]);
   const { params } = props;
   const isReady = timeline?.status.value.kind === 'ready';
   const change = timeline && isReady ? paramsOf(timeline) : null;
   const key = change && keyOf(change);
+  const given = keyOf(params);
   useEffect(() => {
     if (!change || key === null || key === written.current) return;
+    if (written.current !== null && written.current !== given) onTheWay.current.push(written.current);
     written.current = key;
-    if (key !== keyOf(params)) props.setParams(change, 'replace');
+    if (key !== given) props.setParams(change, 'replace');
   }, [key]);
   useEffect(() => {
-    if (!timeline || !isReady || written.current === null || keyOf(params) === written.current) return;
-    written.current = keyOf(params);
+    if (!timeline || !isReady || written.current === null) return;
+    // What was written comes back through the URL a moment later, when the view may have moved on: that is nobody else's change.
+    if (given !== written.current && onTheWay.current.includes(given)) return;
+    onTheWay.current = [];
+    if (given === written.current) return;
+    written.current = given;
     timeline.camera.set(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
     timeline.camera.settle();
     applyParams(timeline, params);
     void selectEvent(timeline, eventOf(params), false);
-  }, [timeline, isReady, keyOf(params)]);
+  }, [timeline, isReady, given]);
 }

@@ -38,10 +38,10 @@ _STATIC_VALUES = (
     "",
     "gzip, deflate",
 )
-# Bits of the Huffman code of each byte and of its end mark, A for 5 bits: the code is the canonical one of these lengths.
+# Bits of the Huffman code of each byte and of its end mark, 0 for 5 bits and on in ASCII: the code is the canonical one of these lengths.
 _CODE_LENGTHS = (
-    "ISXXXXXXXTZXXZXXXXXXXXZXXXXXXXXXBFFHIBDGFFDGDBBBAAABBBBBBBCDKBHFIBCCCCCCCCCCCCCCCCCCCCCCDCDIOIJBKABABABBBACCBBBABCBAABCCCCCKGJIXP"
-    "RPPRRRSRSSSSSTSTTRSTSSSSQRSRSSTRQPRRSSQSRRTQRSSQQRQSRSSPRRRSRRSVVPORSRUVVVWWVTUOQVWWVWTQQVVXWWWPTPQRQQSRRUUTTVSVWVVWWWWWXWWWWWVZ"
+    "8BGGGGGGGCIGGIGGGGGGGGIGGGGGGGGG1557813655363111000111111123:1758122222222222222222222223238>891:01010111022111012100122222:698G?"
+    "A??AAABABBBBBCBCCABCBBBB@ABABBCA@?AABB@BAAC@ABB@@A@BABB?AAABAABEE?>ABADEEEFFECD>@EFFEFC@@EEGFFF?C?@A@@BAADDCCEBEFEEFFFFFGFFFFFEI"
 )
 _END = 256
 
@@ -154,7 +154,7 @@ def _text(block: bytes, at: int) -> tuple[bytes, int]:
 @cache
 def _codes() -> dict[tuple[int, int], int]:
     """(bits, code) → byte."""
-    lengths = [ord(letter) - ord("A") + 5 for letter in _CODE_LENGTHS]
+    lengths = [ord(letter) - ord("0") + 5 for letter in _CODE_LENGTHS]
     found: dict[tuple[int, int], int] = {}
     code, last = 0, 0
     for symbol in sorted(range(len(lengths)), key=lambda symbol: (lengths[symbol], symbol)):

@@ -28,7 +28,7 @@ IDS = st.one_of(st.integers(0, 3), st.sampled_from(["0x1", "two"]))
 
 @st.composite
 def events(draw: st.DrawFn) -> dict[str, Any]:
-    phase = draw(st.sampled_from("XXXXXXBBEEiCbensft"))
+    phase = draw(st.sampled_from("X" * 6 + "BBEEiCbensft"))
     event: dict[str, Any] = {
         "ph": phase,
         "name": draw(NAMES),

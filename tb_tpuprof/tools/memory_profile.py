@@ -6,15 +6,14 @@ import numpy as np
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
-from tb_tpuprof.analysis.memory_floor import floor_of
-from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, memory_peak
+from tb_tpuprof.analysis.memory_host import host_memory
+from tb_tpuprof.analysis.memory_peak import active_allocations, event_at
 from tb_tpuprof.analysis.memory_window import window_events
-from tb_tpuprof.analysis.step_marks import StepMarks, step_marks
+from tb_tpuprof.analysis.step_marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.memory_tables import Memory, active_table, floor_table, memories_table, small_table, timeline_table
-from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
 
 _NEARLY_FULL = 0.9
@@ -27,42 +26,26 @@ _REMEDY = (
 )
 
 
-def host_memory(trace: Trace) -> tuple[MemoryEvents, StepMarks, int]:
-    """What the page needs of one host: its memories' events, its steps, its length."""
-    return memory_events(trace), step_marks(trace), trace.duration_ps
-
-
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All memories of the chosen hosts, and one of them in detail."""
-    parts = dict(zip(hosts, session.map(host_memory, hosts), strict=True))
-    memories = sorted((m for host in hosts for m in _memories(host, *parts[host][:2])), key=lambda m: -m.peak.used_bytes)
+    parts = session.map(host_memory, hosts)
+    memories = [Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories]
+    memories.sort(key=lambda memory: -memory.peak.used_bytes)
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
     diagnostics = tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
     if not memories:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
-    tables: dict[str, Table] = {
-        "memories": memories_table(memories),
-        "history": small_table(memories, [parts[memory.host][2] for memory in memories]),
-    }
+    tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
-    _, marked, end = parts[chosen.host]
-    detail, scalars = _detail(chosen, end, params)
+    detail, scalars = _detail(session.get(memory_events, chosen.host), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
     tables |= detail
     scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
+    marked = session.get(step_marks, chosen.host)
     tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
-    missed = active_allocations(chosen.events, chosen.peak.memory, chosen.peak.at).excess_bytes
-    if missed:
+    if missed := chosen.shape.excess_bytes:
         text = f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the peak: deallocations are missing."
         diagnostics = (*diagnostics, Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(chosen, memories), diagnostics)
-
-
-def _memories(host: str, events: MemoryEvents, marked: StepMarks) -> list[Memory]:
-    return [
-        Memory(host, events, memory_peak(events, m), floor_of(events, m, marked.start_ps, marked.end_ps))
-        for m in range(len(events.memories))
-        if events.first[m + 1] > events.first[m]
-    ]
 
 
 def _chosen(memories: list[Memory], wanted: str) -> Memory:
@@ -76,9 +59,9 @@ def _chosen(memories: list[Memory], wanted: str) -> Memory:
     raise BadParameter("memory", wanted, f"one of {known}")
 
 
-def _detail(memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, Table], dict[str, Scalar]]:
+def _detail(events: MemoryEvents, memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, Table], dict[str, Scalar]]:
     """History of the window, what is in use at the moment, and the numbers of one memory."""
-    events, peak = memory.events, memory.peak
+    peak = memory.peak
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", trace_end))
     if end_ps <= start_ps:
         raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
@@ -88,8 +71,8 @@ def _detail(memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, T
     at = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
     moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
     active = active_allocations(events, peak.memory, at)
-    return {"timeline": timeline_table(memory, rows, n_inside), "active": active_table(memory, active, moment)}, {
-        **_summary(memory),
+    return {"timeline": timeline_table(events, rows, n_inside), "active": active_table(events, active, moment)}, {
+        **_summary(events, memory),
         "start_ps": Scalar(start_ps, "ps", "Window's start"),
         "end_ps": Scalar(end_ps, "ps", "Window's end"),
         "trace_duration_ps": Scalar(trace_end, "ps", "Trace"),
@@ -98,9 +81,9 @@ def _detail(memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, T
     }
 
 
-def _summary(memory: Memory) -> dict[str, Scalar]:
+def _summary(events: MemoryEvents, memory: Memory) -> dict[str, Scalar]:
     peak = memory.peak
-    step = memory.events.step_names.get(int(memory.events.group[peak.at]), "")
+    step = events.step_names.get(int(events.group[peak.at]), "")
     where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
     freed = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
     return {

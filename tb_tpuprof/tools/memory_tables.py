@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memory_events import MemoryEvents, dtype_name
 from tb_tpuprof.analysis.memory_floor import Floor
+from tb_tpuprof.analysis.memory_host import MemoryShape
 from tb_tpuprof.analysis.memory_peak import Active, MemoryPeak
-from tb_tpuprof.analysis.memory_window import window_events
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 
-SMALL_PX = 48  # width of the small histories beside one another
 N_SMALL = 64
 OLDER = "allocated before the capture"
 STACK = "stack"
@@ -25,12 +24,20 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of a host: its events, its peak, its floor."""
+    """A memory of a host."""
 
     host: str
-    events: MemoryEvents
-    peak: MemoryPeak
-    floor: Floor
+    shape: MemoryShape
+
+    @property
+    def peak(self) -> MemoryPeak:
+        """Its peak."""
+        return self.shape.peak
+
+    @property
+    def floor(self) -> Floor:
+        """Its floor over the steps."""
+        return self.shape.floor
 
     @property
     def full_name(self) -> str:
@@ -68,19 +75,17 @@ def memories_table(memories: Sequence[Memory]) -> Table:
     )  # fmt: skip
 
 
-def small_table(memories: Sequence[Memory], end_ps: Sequence[int]) -> Table:
+def small_table(memories: Sequence[Memory]) -> Table:
     """Histories of the first memories in few pixels, for drawing them side by side: `memory` is the row of `memories`."""
-    rows = [window_events(m.events, m.peak.memory, 0, end, SMALL_PX) for m, end in zip(memories[:N_SMALL], end_ps, strict=False)]
-    which = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
-    start = [m.events.start_ps[found] for m, found in zip(memories, rows, strict=False)]
-    used = [m.events.used_bytes[found] for m, found in zip(memories, rows, strict=False)]
+    shapes = [memory.shape for memory in memories[:N_SMALL]]
+    which = np.repeat(np.arange(len(shapes)), [len(shape.history_ps) for shape in shapes])
     none = np.empty(0, np.int64)
     return Table(
         "History of each memory",
         (
             Column("row", "Row", which, "id"),
-            Column("start_ps", "Time", np.concatenate([none, *start]), "ps"),
-            Column("used_bytes", "In use", np.concatenate([none, *used]), "bytes"),
+            Column("start_ps", "Time", np.concatenate([none, *(shape.history_ps for shape in shapes)]), "ps"),
+            Column("used_bytes", "In use", np.concatenate([none, *(shape.history_bytes for shape in shapes)]), "bytes"),
         ),
         f"the first {N_SMALL} of {len(memories):,}" if len(memories) > N_SMALL else "",
     )
@@ -105,9 +110,8 @@ def _named(name: str, title: str, texts: Sequence[str]) -> Column:
     return Column(name, title, np.where(np.isin(column.values, empty), -1, column.values).astype(np.int32), strings=column.strings)
 
 
-def timeline_table(memory: Memory, rows: Int64s, n_inside: int) -> Table:
+def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
     """The history of a window: the level after each event, and what the event was."""
-    events = memory.events
     steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
     thinned = len(rows) < n_inside
     activity = ["Allocation" if is_new else "Deallocation" for is_new in events.is_allocation[rows].tolist()]
@@ -133,9 +137,9 @@ def timeline_table(memory: Memory, rows: Int64s, n_inside: int) -> Table:
     )  # fmt: skip
 
 
-def active_table(memory: Memory, found: Active, moment: str) -> Table:
+def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
     """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as rows of their own."""
-    events, rows = memory.events, found.example
+    rows = found.example
     special = [(name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0]
     n = len(special)
     sizes = np.array([size for _, size in special], np.int64)

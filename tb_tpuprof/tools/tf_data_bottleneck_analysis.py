@@ -8,9 +8,10 @@ import numpy as np
 
 from tb_tpuprof.analysis.recommend import Level
 from tb_tpuprof.analysis.steps import Steps, steps
-from tb_tpuprof.analysis.tf_data import Call, Pipeline, call, pipelines
+from tb_tpuprof.analysis.tf_data import Call, Pipeline, call
 from tb_tpuprof.analysis.tf_data_advice import Waiting, advice, user_call, waiting
-from tb_tpuprof.analysis.tf_data_forest import Loose, has_iterators, loose
+from tb_tpuprof.analysis.tf_data_forest import has_iterators
+from tb_tpuprof.analysis.tf_data_host import HostPipelines, host_pipelines
 from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
@@ -31,16 +32,6 @@ _HOW = ("", "Moderately", "Highly")
 
 
 @dataclass(frozen=True)
-class HostPipelines:
-    """What is kept of a host, beside its trace."""
-
-    host: str
-    pipelines: tuple[Pipeline, ...]
-    loose: Loose
-    steps: Steps
-
-
-@dataclass(frozen=True)
 class Chosen:
     """The call that the page shows, and its pipeline."""
 
@@ -56,7 +47,7 @@ class Chosen:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The pipelines of one, several or all hosts, and one call of one of them in full."""
-    parts = session.map(_of_host, hosts)
+    parts = session.map(host_pipelines, hosts)
     listed = sorted(
         ((host, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
         key=lambda pair: -pair[1].max_ps,
@@ -82,10 +73,6 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         _verdict(chosen),
         _diagnostics(hosts, parts, chosen),
     )
-
-
-def _of_host(trace: Trace) -> HostPipelines:
-    return HostPipelines(trace.info.host, pipelines(trace), loose(trace), steps(trace))
 
 
 def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipeline]:

@@ -1,0 +1,55 @@
+"""All memories of a host in few numbers: what the table of memories and their small histories need, small enough to keep of 256 hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memory_events import memory_events
+from tb_tpuprof.analysis.memory_floor import Floor, floor_of
+from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, memory_peak
+from tb_tpuprof.analysis.memory_window import window_events
+from tb_tpuprof.analysis.step_marks import step_marks
+from tb_tpuprof.trace.trace import Trace
+
+SMALL_PX = 48  # width of the small histories beside one another
+
+
+@dataclass(frozen=True)
+class MemoryShape:
+    """A memory: its peak, its floor, its history over the whole trace in few pixels, and what its deallocations lack.
+
+    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show. `excess_bytes`: as in
+    Active, at the peak.
+    """
+
+    peak: MemoryPeak
+    floor: Floor
+    history_ps: npt.NDArray[np.int64]
+    history_bytes: npt.NDArray[np.int64]
+    excess_bytes: int
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """The memories of a host that have events, and how long its trace is."""
+
+    memories: tuple[MemoryShape, ...]
+    duration_ps: int
+
+
+def host_memory(trace: Trace) -> HostMemory:
+    """What is kept of a host's memories. Their events in full are `memory_events`."""
+    events, marked, end_ps = memory_events(trace), step_marks(trace), trace.duration_ps
+    found = []
+    for m in range(len(events.memories)):
+        if events.first[m + 1] <= events.first[m]:
+            continue
+        peak = memory_peak(events, m)
+        rows = window_events(events, m, 0, end_ps, SMALL_PX)
+        floor = floor_of(events, m, marked.start_ps, marked.end_ps)
+        excess = active_allocations(events, m, peak.at).excess_bytes
+        found.append(MemoryShape(peak, floor, events.start_ps[rows], events.used_bytes[rows], excess))
+    return HostMemory(tuple(found), end_ps)

@@ -1,0 +1,93 @@
+"""What tools ask of every host is kept on disk: a second process answers for many hosts without reading their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.ingest import results
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools.base import Tool
+from tests.golden_files import DEMO_LOGS
+from tests.synthetic import TpuJob, tpu_hosts, write_run
+from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
+
+N_HOSTS = 17  # more than MANY_HOSTS, so that not even columns are kept
+# The trace viewer draws the traces themselves, of at most 16 hosts.
+OF_TRACES = {"trace_viewer"}
+
+
+def two_workers() -> bytes:
+    """A host with tf.data pipelines."""
+    return next((DEMO_LOGS / "tf_two_workers").glob("plugins/profile/*/*.xplane.pb")).read_bytes()
+
+
+MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
+    "tpu": lambda: tpu_hosts(TpuJob(), (1.0,) * N_HOSTS),
+    "gpu": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), kernels_xspace()),
+    "memory": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))),
+    "tf_data": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), two_workers()),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("kept")
+    return {name: write_run(folder / name, make()) for name, make in MAKERS.items()}
+
+
+def answers(tool: Tool, run: Path) -> bool:
+    """Whether the tool has something to show of all hosts."""
+    try:
+        tool.run(Session(str(run)), None, {})
+    except ToolUnavailable:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name))
+def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
+    tool: Tool, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
+    shown = [name for name, run in runs.items() if answers(tool, run)]
+    opened: list[str] = []
+    opening = Session._opened
+
+    def counted(self: Session, host: str, *more: Any, **options: Any) -> Any:
+        opened.append(host)
+        return opening(self, host, *more, **options)
+
+    monkeypatch.setattr(Session, "_opened", counted)
+    for name in shown:
+        opened.clear()
+        assert answers(tool, runs[name])
+        assert len(opened) <= 1, f"{tool.name} of {name} reads {len(opened)} traces again"
+    with_hosts = {"graph_viewer", "memory_viewer", "tpu_compatibility"}  # of programs and graphs, which these runs may lack
+    assert shown or tool.name in with_hosts
+
+
+def test_what_is_mapped_over_hosts_can_be_kept(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for the test above: an analysis that stands elsewhere than in `analysis/`, or gives what cannot be packed, is not kept."""
+    mapping = Session.map
+    seen: set[str] = set()
+
+    def checked(self: Session, function: Callable[..., Any], hosts: Sequence[str]) -> list[Any]:
+        found = mapping(self, function, hosts)
+        assert results.travels(function), f"{function.__module__}.{function.__qualname__}"
+        assert all(results.pack(result) is not None for result in found), function.__qualname__
+        seen.add(function.__qualname__)
+        return found
+
+    monkeypatch.setattr(Session, "map", checked)
+    for run in runs.values():
+        session = Session(str(run), cache=False).without([f"h{i}" for i in range(2, N_HOSTS)])
+        for tool in TOOLS:
+            if tool.name not in OF_TRACES and tool.available(session):
+                tool.run(session, None, {})
+    assert {"summary", "kernels", "host_memory", "host_pipelines", "pod_host", "hlo_ops"} <= seen

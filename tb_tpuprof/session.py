@@ -72,6 +72,7 @@ class Session:
         self._results: dict[tuple[Function, str], Any] = {}
         self._failures: dict[str, ProfilerError] = {}
         self._graphs = _Graphs()
+        self._files = {file.host: file for file in reversed(self.info.files)}
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -82,11 +83,12 @@ class Session:
         """The same session as if the run had none of these hosts."""
         gone, other = set(hosts), copy.copy(self)
         other.info = replace(self.info, files=tuple(file for file in self.info.files if file.host not in gone))
+        other._files = {host: file for host, file in self._files.items() if host not in gone}
         return other
 
     def file(self, host: str) -> HostFile:
         """The host's file. Raises HostNotFound."""
-        return host_file(self.info, host)
+        return self._files.get(host) or host_file(self.info, host)
 
     def trace(self, host: str) -> Trace:
         """The decoded trace of one host. Raises HostNotFound, StorageError or TraceFormatError, whose `host` it is."""
@@ -126,13 +128,14 @@ class Session:
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
         """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed."""
         failures: dict[str, ProfilerError] = {}
-        waiting: list[str] = []
+        known: dict[str, T] = {}
         for host in hosts:
             try:
-                if not self._is_known(function, host):
-                    waiting.append(host)
+                for result in self._kept(function, host):
+                    known[host] = result
             except ProfilerError as error:
                 failures[host] = error
+        waiting = [host for host in hosts if host not in known and host not in failures]
         if waiting:
             with self.progress.reading({host: self.file(host).size_bytes for host in waiting}) as work:
                 for host, failure in self._compute(function, waiting, len(hosts) <= MANY_HOSTS):
@@ -141,7 +144,7 @@ class Session:
                         failures[host] = failure
         if failures:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
-        return [self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
+        return [known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
 
     def standing(self) -> Standing | None:
         """What is being read at the moment; None while nothing is."""
@@ -188,40 +191,45 @@ class Session:
             for function, data in packed.items():
                 if data is not None:
                     self._results[function, host] = result_cache.unpack(data)
-                    if self.cache:
-                        result_cache.save(state, function, data)
+            self._save(state, packed)
 
-    def _is_known(self, function: Function, host: str) -> bool:
-        """Whether the result is there, or was kept by an earlier process. Raises what reading the file raised before."""
+    def _save(self, state: FileState, packed: dict[Function, bytes | None]) -> None:
+        """Keep packed results for later processes: those that nearly every page asks for in one file, each other in its own."""
+        along = {function: packed[function] for function in _ALONG if _ALONG[0] in packed}
+        for one in [along, *({function: data} for function, data in packed.items() if function not in along)]:
+            if self.cache and any(one.values()):
+                result_cache.save(state, one)
+
+    def _kept(self, function: Callable[[Trace], T], host: str) -> tuple[T, ...]:
+        """(the result,) where it is there, or was kept by an earlier process, else (). Raises what reading the file raised before."""
         with self._host_lock(host):
             state = self._fresh_state(host)
             if (function, host) not in self._results and self.cache and result_cache.travels(function):
-                for result in result_cache.load(state, function):
-                    self._results[function, host] = result
+                for one, result in result_cache.load(state, _ALONG if function in _ALONG else (function,)).items():
+                    self._results.setdefault((one, host), result)
             if (function, host) not in self._results and host in self._failures:
                 raise self._failures[host]
-            return (function, host) in self._results
+            return (self._results[function, host],) if (function, host) in self._results else ()
 
     def _get(self, function: Callable[[Trace], T], host: str, keep: bool) -> T:
         """As `get`; without `keep` the trace is dropped as soon as the result is there."""
         with self._host_lock(host):
-            if not self._is_known(function, host):
+            if not self._kept(function, host):
                 trace = self._known_trace(host)
-                if trace is None:
-                    trace = self._opened(host, self._states[host], keep)
-                    self._compute_here(trace, host, tuple(dict.fromkeys((function, *_ALONG))))
-                else:
-                    self._compute_here(trace, host, (function,))
+                along = _ALONG if trace is None or function in _ALONG else ()
+                trace = trace or self._opened(host, self._states[host], keep)
+                self._compute_here(trace, host, tuple(dict.fromkeys((function, *along))))
             result: T = self._results[function, host]
             return result
 
     def _compute_here(self, trace: Trace, host: str, functions: tuple[Function, ...]) -> None:
-        for function in functions:
-            if (function, host) not in self._results:
-                self._results[function, host] = function(trace)
-                packed = result_cache.pack(self._results[function, host]) if self.cache and result_cache.travels(function) else None
-                if packed is not None:
-                    result_cache.save(self._states[host], function, packed)
+        new = [function for function in functions if (function, host) not in self._results]
+        for function in new:
+            self._results[function, host] = function(trace)
+        kept = [function for function in functions if function in new or not set(_ALONG).isdisjoint(new)]
+        if self.cache and kept:
+            packed = {function: result_cache.pack(self._results[function, host]) for function in kept if result_cache.travels(function)}
+            self._save(self._states[host], packed)
 
     def _known_trace(self, host: str) -> Trace | None:
         with self._lock:

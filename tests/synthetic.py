@@ -22,6 +22,7 @@ PS_PER_S = 1_000_000_000_000
 Stat = int | float | str | bytes
 HBM = 1  # memory space in a memory access breakdown
 READ, WRITE = 1, 2
+_LAUNCH = 12  # the kind of context that ties a program's run to the thread that launched it
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class TpuJob:
     `core_delay`: how much longer the infeed of each further core lasts (at the cost of idle time). `peak_flops_per_s` and
     `peak_bytes_per_s` 0: the trace states none. `host_busy`: share of a step in which the host's thread runs an operation.
     `lead_ps`: from a step's start to its first operation. `replicas` and devices in each: what the program's HLO says, if not 0.
+    `annotates`: whether the host's thread marks steps by number and launches the programs from them.
     """
 
     parts: Parts = Parts()
@@ -66,6 +68,7 @@ class TpuJob:
     n_sparse_cores: int = 0
     replicas: tuple[int, int] = (0, 0)
     lead_ps: int = PS_PER_US
+    annotates: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,8 @@ def _tensor_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
             if share > 0:
                 plane.event(lines[2], f"%{name}.{symbol} = {name}()", at, share * job.step_ps)
                 at += round(share * job.step_ps)
-        plane.event(lines[1], "jit_train(7)", start + job.lead_ps, at - start - job.lead_ps)
+        launched: dict[str, Stat] = {"_ct": _LAUNCH, "_c": 1 + step} if job.annotates else {}
+        plane.event(lines[1], "jit_train(7)", start + job.lead_ps, at - start - job.lead_ps, launched)
 
 
 def _sparse_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
@@ -217,6 +221,9 @@ def _tpu_host(plane: PlaneWriter, job: TpuJob) -> None:
     main = plane.line("main", 1, job.start_ns)
     for step in range(job.n_steps):
         start = step * job.step_ps
+        if job.annotates:
+            marks: dict[str, Stat] = {"_r": 1, "step_num": job.first_step + step, "_pt": _LAUNCH, "_p": 1 + step}
+            plane.event(main, "train", start, job.step_ps - PS_PER_US, marks)
         plane.event(main, "infeed_enqueue:InfeedEnqueueTuple", start, job.host_busy * job.step_ps)
     plane.event(main, "done:NoOp", (job.n_steps * job.step_ps) - PS_PER_US, PS_PER_US)
 

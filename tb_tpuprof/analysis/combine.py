@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from tb_tpuprof.analysis.steps import Steps, no_steps
 
 Int64s = npt.NDArray[np.int64]
 _MOST_SHIFTS = 1000  # steps by which hosts may be apart
+_MOST_PAIRS = 4_000_000  # of steps compared at once
 _NONE = slice(0, 0)
 
 
@@ -74,14 +76,30 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
 
 def _best_shift(begin: Int64s, end: Int64s, other_begin: Int64s, other_end: Int64s) -> int:
     """Step i of the first host goes with step i + shift of the other."""
-    best, most = 0, -1
-    for shift in (*range(min(len(other_begin), _MOST_SHIFTS)), *range(-1, -min(len(begin), _MOST_SHIFTS), -1)):
-        low, high = max(0, -shift), min(len(begin), len(other_begin) - shift)
-        a, b = slice(low, high), slice(low + shift, high + shift)
-        overlap = int(np.maximum(np.minimum(end[a], other_end[b]) - np.maximum(begin[a], other_begin[b]), 0).sum())
-        if overlap > most:
-            best, most = shift, overlap
-    return best
+    shifts = np.array([*range(min(len(other_begin), _MOST_SHIFTS)), *range(-1, -min(len(begin), _MOST_SHIFTS), -1)], np.int64)
+    # Steps of a host follow one another, so that few of one host overlap each of the other: only these pairs are looked at.
+    ordered = all(bool((np.diff(times) >= 0).all()) for times in (begin, end, other_begin, other_end))
+    first = np.searchsorted(other_end, begin) if ordered else np.zeros(len(begin), np.int64)
+    beyond = np.searchsorted(other_begin, end) if ordered else np.full(len(begin), len(other_begin))
+    n_pairs = np.maximum(beyond - first, 0)
+    overlap = np.zeros(len(begin) + len(other_begin), np.int64)
+    for rows in _bounded(n_pairs):
+        step = np.repeat(np.arange(rows.start, rows.stop), n_pairs[rows])
+        before = np.cumsum(n_pairs[rows]) - n_pairs[rows]
+        other = np.arange(len(step)) + np.repeat(first[rows] - before, n_pairs[rows])
+        shared = np.minimum(end[step], other_end[other]) - np.maximum(begin[step], other_begin[other])
+        np.add.at(overlap, other - step + len(begin), np.maximum(shared, 0))
+    return int(shifts[overlap[shifts + len(begin)].argmax()])
+
+
+def _bounded(n_pairs: Int64s) -> list[slice]:
+    """Runs of rows with at most some millions of pairs each, or of a single row."""
+    total = np.cumsum(n_pairs)
+    cuts = [0]
+    while cuts[-1] < len(n_pairs):
+        before = int(total[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(total, before + _MOST_PAIRS, side="right"))))
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
 
 
 def sum_hardware(parts: Sequence[Hardware]) -> Hardware:

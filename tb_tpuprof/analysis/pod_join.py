@@ -1,6 +1,7 @@
 """Hosts put together: all cores in the steps that all have, waiting told from transferring, links between cores.
 
-Clocks of hosts need not agree: whose collective is short arrived last, and times are compared since each core's own step began.
+Clocks of hosts need to agree as far as to tell which of their steps go together (`clocks` corrects them). Beyond that none is compared:
+whose collective is short arrived last, and other times are since each core's own step began.
 """
 
 from __future__ import annotations
@@ -100,9 +101,10 @@ class Pod:
         return own
 
 
-def join(parts: Sequence[PodHost]) -> Pod:
-    """One pod of its hosts."""
-    common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
+def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
+    """One pod of its hosts. `correction_ns`: what to add to each host's clock; absent: all agree."""
+    added = correction_ns or (0,) * len(parts)
+    common = common_steps([part.steps for part in parts], [part.start_ns + add for part, add in zip(parts, added, strict=True)])
     used = [(part, rows) for part, rows in zip(parts, common.rows, strict=True) if rows.stop > rows.start and part.cores]
     n_steps = len(common.steps) if used else 0
     cores = tuple(core for part, _ in used for core in part.cores)

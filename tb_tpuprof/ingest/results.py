@@ -1,8 +1,9 @@
 """Results of analyses of one host kept in the user's cache folder, so that 256 hosts need not be read again to look at them again.
 
-    <cache folder>/results/<key>.tpr      8 bytes "TPURSLT" and a version byte, then the packed result
+    <cache folder>/results/<key>.tpr      7 bytes "TPURSLT" and a version byte, then for each analysis of the file
+                                          4 bytes length of the packed result, 0 for none, and that
 
-The key is a hash of path, size and time of the trace file, the analysis' name, the code of this package and the user's settings.
+The key is a hash of path, size and time of the trace file, the analyses' names, the code of this package and the user's settings.
 A packed result is a pickle that only names frozen dataclasses of `analysis/` and `trace/` and NumPy arrays: reading one that
 somebody else has written runs no code of his. What is too large, or is not made of these alone, is computed again.
 """
@@ -19,8 +20,9 @@ import itertools
 import json
 import os
 import pickle
+import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,9 @@ from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.settings import peaks_file
 from tb_tpuprof.trace.trace import Trace
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"TPURSLT" + bytes([VERSION])
+_SIZE = struct.Struct("<I")
 MAX_RESULT_BYTES = 4 * 2**20
 LIMIT_BYTES = 512 * 2**20
 _SAVES_PER_TRIM = 256
@@ -41,6 +44,7 @@ _ANALYSES = "tb_tpuprof.analysis."
 _BUILTINS = ("frozenset", "set", "slice", "complex", "bytearray", "range")
 _NUMPY = ("_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer")
 _saves = itertools.count(1)
+Function = Callable[[Trace], Any]
 
 
 def travels(function: Callable[..., Any]) -> bool:
@@ -64,38 +68,45 @@ def unpack(data: bytes) -> Any:
     return _Unpacker(io.BytesIO(data)).load()
 
 
-def load(state: FileState, function: Callable[..., Any]) -> tuple[Any, ...]:
-    """(the kept result,) of an analysis of a file in that state; empty where there is none that can be used."""
-    path = _path(state, function)
+def load(state: FileState, functions: Sequence[Function]) -> dict[Function, Any]:
+    """The results of analyses of a file in that state that were saved together; empty where there are none that can be used."""
+    path = _path(state, functions)
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
         if data[: len(_MAGIC)] != _MAGIC:
-            return ()
-        result = unpack(data[len(_MAGIC) :])
+            return {}
+        found, at = {}, len(_MAGIC)
+        for function in functions:
+            (size,) = _SIZE.unpack_from(data, at)
+            at += _SIZE.size + size
+            if size:
+                found[function] = unpack(data[at - size : at])
         os.utime(path)
     except Exception:  # a damaged pickle raises whatever it likes; then the result is computed
-        return ()
-    return (result,)
+        return {}
+    return found
 
 
-def save(state: FileState, function: Callable[..., Any], packed: bytes) -> None:
-    """Keep a packed result. A folder that cannot be written is no error."""
-    path = _path(state, function)
+def save(state: FileState, packed: Mapping[Function, bytes | None]) -> None:
+    """Keep packed results of analyses together. A folder that cannot be written is no error."""
+    path = _path(state, tuple(packed))
+    folder = os.path.dirname(path)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(_MAGIC + packed)
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
+            file.write(_MAGIC + b"".join(_SIZE.pack(len(data or b"")) + (data or b"") for data in packed.values()))
         os.replace(file.name, path)
         if next(_saves) % _SAVES_PER_TRIM == 0:
-            trim(path.parent, LIMIT_BYTES)
+            trim(Path(folder), LIMIT_BYTES)
 
 
-def _path(state: FileState, function: Callable[..., Any]) -> Path:
+def _path(state: FileState, functions: Sequence[Function]) -> str:
     where = state.path if is_url(state.path) else os.path.abspath(state.path)
-    name = f"{function.__module__}.{function.__qualname__}"
+    names = [f"{function.__module__}.{function.__qualname__}" for function in functions]
     settings = peaks_file()
-    key = json.dumps([VERSION, where, state.size_bytes, state.mtime_ns, name, code_fingerprint(), settings.devices, settings.problem])
-    return cache_dir().parent / "results" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.tpr"
+    key = json.dumps([VERSION, where, state.size_bytes, state.mtime_ns, names, code_fingerprint(), settings.devices, settings.problem])
+    return os.path.join(cache_dir().parent, "results", f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.tpr")
 
 
 @cache
@@ -129,9 +140,15 @@ class _Unpacker(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """The class or function that a pickle names. Raises UnpicklingError where it may not name it."""
-        if not is_allowed(module, name):
-            raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a result")
-        return getattr(importlib.import_module(module), name)
+        return _found(module, name)
+
+
+@cache
+def _found(module: str, name: str) -> Any:
+    """What may be named by that name. Raises UnpicklingError, which is not kept."""
+    if not is_allowed(module, name):
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed in a result")
+    return getattr(importlib.import_module(module), name)
 
 
 def is_allowed(module: str, name: str) -> bool:

@@ -16,6 +16,7 @@ from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.pod_tables import (
     OWN,
     TOTAL,
@@ -46,7 +47,8 @@ _LOCK = Lock()
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
-    pod, found = _joined(session, hosts)
+    clocks = clocks_of(session, hosts)
+    pod, found = _joined(session, hosts, clocks)
     if not pod.step_names:
         reason = "the hosts' steps do not overlap in time." if pod.is_disjoint else _REASON
         raise ToolUnavailable(TOOL.name, reason, "Capture all hosts at the same time." if pod.is_disjoint else _REMEDY)
@@ -61,16 +63,20 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "parts": parts_table(pod), "steps": steps_table(pod), "stragglers": stragglers_table(pod, found),
             "collectives": collectives_table(pod), "channels": channels_table(pod),
         }  # fmt: skip
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), _verdict(pod, found), _diagnostics(session, hosts, pod))
+    diagnostics = (*clocks.diagnostics, *_diagnostics(session, hosts, pod))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), _verdict(pod, found), diagnostics)
 
 
-def _joined(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...]]:
-    """The pod of these hosts, kept for the last choice, so that the step slider need not join hundreds of hosts again."""
+def _joined(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:
+    """The pod of these hosts, kept for the last choice, so that the step slider need not join hundreds of hosts again.
+
+    The same results of analyses have the same clocks: both change with the file only.
+    """
     parts = session.map(pod_host, hosts)
     with _LOCK:
         known = _JOINED.get(session)
         if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):
-            pod = join(parts)
+            pod = join(parts, clocks.correction_ns)
             known = _JOINED[session] = parts, pod, stragglers(pod)
         return known[1:]
 

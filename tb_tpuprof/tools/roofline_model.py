@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.roofline import TITLES, Rates, Roofs, rates, ratio, tot
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.units import format_fraction
@@ -46,7 +47,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     whole_ps = ops.total_ps - (0 if with_transfers else int(ops.time_ps[moves].sum()))
     if not with_transfers:
         ops = ops.taken(np.flatnonzero(~moves))
-    common = common_steps(session.map(steps, hosts), [marks.start_ns for marks in session.map(clock_marks, hosts)])
+    clocks = clocks_of(session, hosts)
+    starts = [marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), clocks.correction_ns, strict=True)]
+    common = common_steps(session.map(steps, hosts), starts)
     each = sum_step_work(session.map(step_work, hosts), common.rows)
     whole = _whole(ops, whole_ps, each, with_transfers)
     tables = {
@@ -55,7 +58,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "roofs": roofs_table(found.roofs),
     }
     scalars = _scalars(whole, found)
-    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(ops, whole, found), diagnostics_of(session, found))
+    told = (*clocks.diagnostics, *diagnostics_of(session, found))
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(ops, whole, found), told)
 
 
 def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> Whole:

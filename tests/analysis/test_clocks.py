@@ -14,7 +14,7 @@ from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload
 from tests.builders import drawing
 from tests.golden_files import demo_runs
-from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
+from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace, write_run
 
 MS_NS, PS_PER_NS = 1_000_000, 1000
 NONE = Moments(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -73,6 +73,24 @@ def test_the_timeline_and_the_steps_are_laid_together_again(tmp_path: Path, hour
     assert payload.scalars["n_steps"].value == agreed.scalars["n_steps"].value
     assert told(agreed) == []
     assert told(get_tool("input_pipeline_analyzer").run(session, None, {})) == [sentence]
+    pod = get_tool("pod_viewer").run(session, None, {})
+    assert told(pod) == [sentence]
+    assert pod.scalars["n_hosts"].value == 2
+    assert pod.scalars["n_steps"].value == GPU.n_steps - 2, "all but those at both ends"
+
+
+def test_tpus_are_laid_together_by_their_collectives(tmp_path: Path) -> None:
+    """The host's annotated steps launch the programs, whose collectives end together; 40 ms put none of 10 steps of 1 ms beside another."""
+    job = TpuJob(Parts(compute=0.6, collective=0.2), n_steps=10, annotates=True)
+    clocks = {"a": 10**18, "b": 10**18 + 40 * MS_NS}
+    hosts = {host: tpu_xspace(replace(job, start_ns=start), host) for host, start in clocks.items()}
+    session = Session(str(write_run(tmp_path / "run", hosts)), cache=False)
+    pod, roofline = (get_tool(name).run(session, None, {}) for name in ("pod_viewer", "roofline_model"))
+    (sentence,) = told(pod)
+    assert "The clock of b is 40 ms ± 1 µs ahead of the others', by collectives in 10 steps" in sentence
+    assert told(roofline) == [sentence]
+    assert (pod.scalars["n_hosts"].value, pod.scalars["n_steps"].value) == (2, 10)
+    assert roofline.tables["programs"].n_rows == 2 + 10, "in all, the mean, and each step"
 
 
 def test_one_host_has_no_offset(tmp_path: Path) -> None:

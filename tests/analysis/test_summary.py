@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis import combine
 from tb_tpuprof.analysis.combine import common_steps, sum_hardware
 from tb_tpuprof.analysis.diagnostics import step_notices, trace_notices
 from tb_tpuprof.analysis.hardware import Hardware, hardware
@@ -63,6 +64,28 @@ def test_hosts_are_aligned_by_time() -> None:
     assert len(found.steps) == 3
     shifted = common_steps([made([0, 10]), made([0, 10])], [0, 10])
     assert len(shifted.steps) == 2
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+def test_the_shift_is_the_one_of_the_longest_overlap_the_first_of_equals(is_ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against every pair of steps counted one by one."""
+    monkeypatch.setattr(combine, "_MOST_PAIRS", 50)
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        begins, ends = [], []
+        for _host in range(2):
+            n, length = int(rng.integers(1, 30)), int(rng.integers(1, 15))
+            begin = np.cumsum(rng.integers(0, 20, n)) + rng.integers(0, 60)
+            end = begin + length
+            order = np.arange(n) if is_ordered else rng.permutation(n)
+            begins.append(begin[order])
+            ends.append(end[order])
+        (a, b), (a_end, b_end) = begins, ends
+        totals = {
+            shift: sum(max(min(a_end[i], b_end[i + shift]) - max(a[i], b[i + shift]), 0) for i in range(len(a)) if 0 <= i + shift < len(b))
+            for shift in (*range(len(b)), *range(-1, -len(a), -1))
+        }
+        assert combine._best_shift(a, a_end, b, b_end) == max(totals, key=lambda shift: totals[shift])
 
 
 def test_steps_of_hosts_are_averaged_and_still_sum_up() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.summary import summary
 from tb_tpuprof.encode import encode_json
@@ -58,6 +60,9 @@ class Evil:
         return os.system, ("echo broken into",)
 
 
+EVIL = pickle.dumps(Evil())
+
+
 @pytest.mark.parametrize("what", [Evil(), eval, os.path.join, Path("x"), Session])
 def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
     with pytest.raises((pickle.UnpicklingError, AttributeError)):
@@ -72,24 +77,44 @@ def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPa
         overview(run, cache=False)
 
 
+def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overview(run)
+    assert len(list((tmp_path / "cache" / "results").iterdir())) == 2 * 20, "the overview's own, and the one that all share"
+    opened: list[str] = []
+
+    def counted(path: str, mode: str) -> object:
+        opened.append(path)
+        return open(path, mode)
+
+    monkeypatch.setattr(results, "open", counted, raising=False)
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", None)
+    overview(run)
+    session = Session(str(run))
+    session.map(hardware, session.hosts)
+    session.map(clock_marks, session.hosts)
+    assert len(opened) == 3 * 20
+
+
 def test_a_kept_result_counts_until_file_code_or_settings_change(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     overview(run)
     path = str(sorted(run.iterdir())[0])
-    assert results.load(file_state(path), summary)
+    assert results.load(file_state(path), (summary,))
     monkeypatch.setattr(results, "code_fingerprint", lambda: "another version")
-    assert not results.load(file_state(path), summary)
+    assert not results.load(file_state(path), (summary,))
     monkeypatch.undo()
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
-    assert results.load(file_state(path), summary)
+    assert results.load(file_state(path), (summary,))
     (tmp_path / "peaks.json").write_text('{"TPU v5 lite": {"flops_per_s": 1}}')
     monkeypatch.setenv("TPUPROF_PEAKS", str(tmp_path / "peaks.json"))
-    assert not results.load(file_state(path), summary)
+    assert not results.load(file_state(path), (summary,))
     monkeypatch.delenv("TPUPROF_PEAKS")
     os.utime(path, ns=(5, 5))
-    assert not results.load(file_state(path), summary)
+    assert not results.load(file_state(path), (summary,))
 
 
-@pytest.mark.parametrize("damage", [b"", b"TPURSLT\x01", b"TPURSLT\x01" + pickle.dumps(Evil()), b"\xff" * 99])
+@pytest.mark.parametrize(
+    "damage", [b"", b"TPURSLT\x02", b"TPURSLT\x02" + struct.pack("<I", len(EVIL)) + EVIL, b"TPURSLT\x02\xff\0\0\0", b"\xff" * 99]
+)
 def test_a_damaged_file_is_computed_again(run: Path, tmp_path: Path, damage: bytes) -> None:
     first = overview(run)
     for file in (tmp_path / "cache" / "results").iterdir():

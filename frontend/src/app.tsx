@@ -51,7 +51,7 @@ function useDefaults(): void {
   }, [answer, run.value]);
   useEffect(() => {
     if (!tools) return;
-    toolNames.value = new Set(tools.tools.map((info) => info.name));
+    toolNames.value = new Set(tools.tools.filter((info) => info.available).map((info) => info.name));
     const first = tools.tools.find((info) => info.available) ?? tools.tools[0];
     if (!tool.value && first && tools.run === run.value) choose({ tool: first.name }, 'replace');
   }, [tools, tool.value]);

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.files import filesystem, is_url, read_file, storage_errors
 from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.ingest.runs import HLO_SUFFIX, NO_MODULE
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program, Programs, program_of
 from tb_tpuprof.trace.trace import Trace
 
 STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
-SUFFIX = ".hlo_proto.pb"
-MARKER = "NO_MODULE"  # an empty file by which another viewer remembers that there is nothing
 _MAX_FILES = 10_000
 
 
@@ -56,10 +55,10 @@ def programs_in(folder: str) -> list[Program]:
             found = [(os.path.basename(entry["name"]), int(entry.get("size") or 0)) for entry in fs.ls(inner, detail=True)]
         else:
             with os.scandir(folder) as entries:
-                found = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
-    chosen = sorted((name, size) for name, size in found if name.endswith(SUFFIX) and size > 0)[:_MAX_FILES]
-    titles = [(name.removesuffix(SUFFIX), name, size) for name, size in chosen]
-    return [program_of(title, None, size, path=f"{folder}/{name}") for title, name, size in titles if title != MARKER]
+                found = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(HLO_SUFFIX) and entry.is_file()]
+    chosen = sorted((name, size) for name, size in found if name.endswith(HLO_SUFFIX) and size > 0)[:_MAX_FILES]
+    titles = [(name.removesuffix(HLO_SUFFIX), name, size) for name, size in chosen]
+    return [program_of(title, None, size, path=f"{folder}/{name}") for title, name, size in titles if title != NO_MODULE]
 
 
 def read_program(program: Program) -> HloModule:

@@ -7,15 +7,19 @@ import numpy as np
 from tb_tpuprof.ingest.chrome_trace import decode_chrome, is_chrome_trace
 from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, read_file
 from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
-from tb_tpuprof.ingest.runs import host_of
+from tb_tpuprof.ingest.runs import host_of, is_program
 from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace, TraceSource
+
+_NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
 
 
 def open_trace(path: str) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError."""
     state = file_state(path)
+    if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
+        return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
         return decode_chrome(data, path, host_of(path), PackedJsonSource(state) if was_packed else JsonSource(state))

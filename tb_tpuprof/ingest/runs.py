@@ -4,6 +4,7 @@
 <logdir>/**/plugins/profile/<session>+<end of another's name>              joined from folders that lie side by side (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace beside them: a run of programs alone
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz")
 NO_NAME = "(no name)"
+HLO_SUFFIX = ".hlo_proto.pb"
+NO_MODULE = "NO_MODULE"  # the file by which another viewer remembers that there is no HLO
+NO_HOST = "(no host)"  # stands for the host in a run that has programs but no trace
+PROGRAMS_ONLY = (
+    "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the graph viewer show what the "
+    "compiler planned. Capture a profile, or copy the .xplane.pb files here, to see what ran and how long."
+)
 _LEGACY = re.compile(
     r"\.(trace|(overview_page|input_pipeline|tensorflow_stats|kernel_stats|pod_viewer|op_profile"
     r"|memory_profile|memory_viewer|tf_data_bottleneck_analysis)\.(json|pb))(\.gz)?$"
@@ -43,7 +51,9 @@ class HostFile:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A profile run. `state` is ok, legacy (only files that older profilers wrote) or empty; `message` says what to do then."""
+    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
+    legacy (only files that older profilers wrote) or empty; `message` says what to do then.
+    """
 
     name: str
     path: str
@@ -56,11 +66,18 @@ class RunInfo:
 def host_of(path: str) -> str:
     """The host that a trace file is of: its name without the suffix."""
     name = os.path.basename(path)
+    if is_program(name):
+        return NO_HOST
     for suffix in SUFFIXES:
         if name.endswith(suffix):
             host = name[: -len(suffix)]
             return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
     return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
+
+
+def is_program(path: str) -> bool:
+    """Whether a file holds the HLO of a program."""
+    return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
@@ -181,6 +198,7 @@ def _session_folders(logdir: str) -> Iterator[str]:
 
 def _run(logdir: str, path: str) -> RunInfo:
     files: list[HostFile] = []
+    programs: list[HostFile] = []
     is_legacy = False
     newest = 0
     with storage_errors(path), os.scandir(path) as entries:
@@ -189,8 +207,12 @@ def _run(logdir: str, path: str) -> RunInfo:
                 facts = entry.stat()
                 files.append(HostFile(host_of(entry.name), entry.path, facts.st_size, facts.st_mtime_ns))
                 newest = max(newest, _written_ns(entry.name) or facts.st_mtime_ns)
+            elif is_program(entry.name) and (facts := entry.stat()).st_size:
+                programs.append(HostFile(NO_HOST, entry.path, facts.st_size, facts.st_mtime_ns))
             elif _LEGACY.search(entry.name):
                 is_legacy = True
+        files = files or _of_programs(programs)
+        newest = newest or max((file.mtime_ns for file in files), default=0)
         newest = newest or os.stat(path).st_mtime_ns
     return _info(_run_name(logdir, path), path, files, newest, is_legacy)
 
@@ -208,7 +230,9 @@ def _run_name(logdir: str, path: str) -> str:
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy: bool) -> RunInfo:
     ordered = tuple(sorted(_one_a_host(files), key=lambda file: _natural(file.host)))
     state, message = "ok", ""
-    if not files and is_legacy:
+    if any(file.host == NO_HOST and is_program(file.path) for file in files):
+        state, message = "hlo", PROGRAMS_ONLY
+    elif not files and is_legacy:
         state = "legacy"
         message = (
             "This run holds only files of an older profiler, which kept finished pages instead of the trace. "
@@ -220,6 +244,15 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy
             "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is still being written.",
         )
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
+
+
+def _of_programs(programs: list[HostFile]) -> list[HostFile]:
+    """One file for all of them, where there are any: the largest, with the size of all and the time of the newest."""
+    if not programs:
+        return []
+    largest = max(programs, key=lambda file: (file.size_bytes, file.path))
+    size, newest = sum(file.size_bytes for file in programs), max(file.mtime_ns for file in programs)
+    return [replace(largest, size_bytes=size, mtime_ns=newest)]
 
 
 def _one_a_host(files: list[HostFile]) -> list[HostFile]:
@@ -282,13 +315,23 @@ def _url_runs(logdir: str) -> list[RunInfo]:
 
 
 def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
-    files, is_legacy, newest = [], False, 0
+    files: list[HostFile] = []
+    programs: list[HostFile] = []
+    is_legacy, newest = False, 0
     for entry in entries:
         base = os.path.basename(str(entry["name"]))
+        size_bytes, mtime = int(str(entry.get("size") or 0)), _mtime_ns(entry)
         if base.endswith(SUFFIXES):
-            stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created") or 0
-            mtime = int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0
-            files.append(HostFile(host_of(base), f"{url}/{base}", int(str(entry.get("size") or 0)), mtime))
+            files.append(HostFile(host_of(base), f"{url}/{base}", size_bytes, mtime))
             newest = max(newest, _written_ns(base) or mtime)
+        elif is_program(base) and size_bytes:
+            programs.append(HostFile(NO_HOST, f"{url}/{base}", size_bytes, mtime))
         is_legacy |= bool(_LEGACY.search(base))
-    return _info(name, url, files, newest, is_legacy)
+    files = files or _of_programs(programs)
+    return _info(name, url, files, newest or max((file.mtime_ns for file in files), default=0), is_legacy)
+
+
+def _mtime_ns(entry: dict[str, object]) -> int:
+    """When a file was written, as its file system tells; 0 where it does not."""
+    stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created")
+    return int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0

@@ -53,7 +53,8 @@ class Routes:
     def tools(self, request: Request) -> Body:
         """The run's hosts, and each tool with whether it has something to show."""
         session = self._session(request)
-        hosts = [{"host": file.host, "size_bytes": file.size_bytes} for file in session.info.files]
+        files = () if session.info.state == "hlo" else session.info.files
+        hosts = [{"host": file.host, "size_bytes": file.size_bytes} for file in files]
         tools = [_tool_object(tool, session) for tool in TOOLS]
         info = session.info
         return _json({"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools})
@@ -141,7 +142,7 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     return {
         "run": run.name,
         "captured_at": run.captured_at,
-        "n_hosts": len(run.files),
+        "n_hosts": 0 if run.state == "hlo" else len(run.files),
         "size_bytes": sum(file.size_bytes for file in run.files),
         "state": run.state,
         "message": run.message,

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
-from tb_tpuprof.tools.base import Param, Params, ParamValue, Tool
+from tb_tpuprof.tools.base import Availability, Param, Params, ParamValue, Tool
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
 ALL_HOSTS = ("ALL_HOSTS", "all")
+_TRACE = "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the graph viewer work without."
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
@@ -36,6 +37,9 @@ def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) ->
     known = session.hosts
     if not known:
         raise ToolUnavailable(tool.name, "the run holds no trace that can be opened.", session.info.message)
+    lacking = lacks_trace(tool, session)
+    if not lacking:
+        raise ToolUnavailable(tool.name, lacking.reason, lacking.remedy)
     if not hosts or any(host in ALL_HOSTS and host not in known for host in hosts):
         return Asked(known if tool.hosts == "many" else known[:1], is_default=True)
     wanted = dict.fromkeys(hosts)
@@ -45,6 +49,13 @@ def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) ->
     if tool.hosts == "one" and len(chosen) > 1:
         raise BadParameter("hosts", ",".join(hosts), f"one host at a time for {tool.name}")
     return Asked(chosen, tuple(host for host in wanted if host not in known))
+
+
+def lacks_trace(tool: Tool, session: Session) -> Availability:
+    """Why a tool that needs a trace has nothing to show for a run of programs alone."""
+    if tool.needs_trace and session.info.state == "hlo":
+        return Availability(f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs (*.hlo_proto.pb).", _TRACE)
+    return Availability()
 
 
 def validate_params(declared: Sequence[Param], given: Mapping[str, object]) -> Params:

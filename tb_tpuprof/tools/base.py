@@ -144,7 +144,10 @@ class File:
 
 @dataclass(frozen=True)
 class Tool:
-    """A page of the profiler. `view(session, hosts, params)` makes the payload from validated arguments."""
+    """A page of the profiler. `view(session, hosts, params)` makes the payload from validated arguments.
+
+    Without `needs_trace` it has something to show for runs that hold programs alone, too.
+    """
 
     name: str
     title: str
@@ -155,6 +158,7 @@ class Tool:
     params: tuple[Param, ...] = ()
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()
+    needs_trace: bool = True
 
     def run(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object]) -> Payload:
         """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the others.

@@ -231,6 +231,7 @@ TOOL = Tool(
     summary="The instructions of a compiled program and how values flow between them",
     view=view,
     available=has_programs,
+    needs_trace=False,
     hosts="one",
     params=(
         Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one that took most time"),

@@ -213,6 +213,7 @@ TOOL = Tool(
     summary="What a compiled program holds in memory at its peak",
     view=view,
     available=has_programs,
+    needs_trace=False,
     hosts="one",
     params=(
         Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one with the highest peak"),

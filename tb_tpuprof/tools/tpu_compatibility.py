@@ -274,5 +274,6 @@ TOOL = Tool(
     summary="Which operations of a TensorFlow graph a TPU can run, and how to change the others",
     view=view,
     available=available,
+    needs_trace=False,
     params=(Param("graph", "Graph", "text", None, "Which graph to show, by its name in the table of graphs; absent: the largest"),),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
-from tb_tpuprof.tools.arguments import Asked
+from tb_tpuprof.tools.arguments import Asked, lacks_trace
 from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) ->
     if asked.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
     told = {one.message for one in payload.diagnostics}
+    if session.info.state == "hlo":
+        return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
     notices = [notice for host in payload.hosts for notice in session.get(trace_notices, host)]
     damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
     return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
@@ -57,6 +59,9 @@ def of_readable(session: Session, asked: Asked, make: Callable[[tuple[str, ...]]
 
 def available_readable(tool: Tool, session: Session) -> Availability:
     """The tool's availability as the hosts that can be read tell. Raises HostsUnreadable where none can."""
+    lacking = lacks_trace(tool, session)
+    if not lacking:
+        return lacking
     failures: dict[str, ProfilerError] = {}
     while True:
         try:

@@ -108,7 +108,7 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
 }
 
 function RunBody({ tools, views }: { tools: ToolsAnswer; views: PageProps['views'] }): VNode {
-  if (tools.state !== 'ok') return <Message title={tools.message || 'There is no trace in this run.'} />;
+  if (tools.state !== 'ok' && tools.state !== 'hlo') return <Message title={tools.message || 'There is no trace in this run.'} />;
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
   const view = info && views[info.name];

@@ -28,7 +28,7 @@ export function useTools(run: string): Loaded<ToolsAnswer> {
   return useLoaded(run && toolsUrl(run), run, () => fetchTools(run), cached<ToolsAnswer>(toolsUrl(run)));
 }
 
-/** The tools that exist, so that nothing links to one that does not. */
+/** The tools that have something to show for the run, so that nothing links to one that has not. */
 export const toolNames = signal<ReadonlySet<string>>(new Set());
 
 export function canOpen(tool: string): boolean {

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.native import number
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Texts = Callable[[int], str]
@@ -25,8 +27,9 @@ _HLO_PARTS = re.compile(r"/|::")
 
 @dataclass(frozen=True)
 class Labels:
-    """Numbers of texts by event, -1 unknown; `texts` tells them."""
+    """Which label each event has, and the labels: numbers of texts, -1 unknown; `texts` tells them."""
 
+    of: Int32s
     module: Int64s
     hlo_op: Int64s
     framework_op: Int64s
@@ -35,11 +38,13 @@ class Labels:
 
     def taken(self, chosen: Rows) -> Labels:
         """The labels of some of the events."""
-        return Labels(self.module[chosen], self.hlo_op[chosen], self.framework_op[chosen], self.source[chosen], self.texts)
+        return replace(self, of=self.of[chosen])
 
-    def has_any(self, chosen: npt.NDArray[np.bool_]) -> bool:
-        """Whether any of the events has a label."""
-        return bool(((self.module >= 0) | (self.hlo_op >= 0) | (self.framework_op >= 0))[chosen].any())
+    @property
+    def is_known(self) -> npt.NDArray[np.bool_]:
+        """Of each event, whether anything is known of it."""
+        known: npt.NDArray[np.bool_] = ((self.module >= 0) | (self.hlo_op >= 0) | (self.framework_op >= 0))[self.of]
+        return known
 
 
 class _Numbers:
@@ -57,7 +62,7 @@ class _Numbers:
     def texts(self) -> Texts:
         """Looks texts up; the list is made once."""
         more = list(self.more)
-        return lambda number: self.strings.get(number) if number < self.n else more[number - self.n]
+        return lambda code: self.strings.get(code) if code < self.n else more[code - self.n]
 
 
 @dataclass(frozen=True)
@@ -94,77 +99,57 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
 
     An event without `tf_op` is named as the HLO of its program names its instruction; that tells the source line too.
     """
-    numbers = _Numbers(trace)
-    program = _at(rows, *first_ints(trace, "program_id"))
-    hlo_op, framework_op = (_text_ids(trace, key, rows) for key in ("hlo_op", "tf_op"))
-    distinct, inverse = distinct_codes(program)
+    numbers, span = _Numbers(trace), len(trace.strings) + 1
+    distinct, program = number(_at(rows, *first_ints(trace, "program_id")))
     sample = np.zeros(len(distinct), np.int64)
-    sample[inverse] = rows
-    programs = [_program(trace, number, event) for number, event in zip(distinct.tolist(), sample.tolist(), strict=True)]
-    module = np.array([numbers.of(known.name) for known in programs], np.int64)[inverse] if len(rows) else program
-    source = np.full(len(rows), -1, np.int64)
-    known = np.flatnonzero((hlo_op >= 0) & (program >= 0))
-    if len(known) and any(found.module is not None for found in programs):
-        op_names, source[known] = _from_hlo(trace, inverse[known], hlo_op[known], programs, numbers)
-        framework_op[known] = np.where(framework_op[known] >= 0, framework_op[known], op_names)
-    return Labels(module, hlo_op, framework_op, source, numbers.texts())
+    sample[program] = rows
+    hlo_op, framework_op = (_text_ids(trace, key, rows) for key in ("hlo_op", "tf_op"))
+    pairs, of = number(program * np.int64(span) + (hlo_op + 1))
+    named = np.full(len(pairs), -1, np.int64)
+    if (framework_op >= 0).any():
+        both, of = number(of * np.int64(span) + (framework_op + 1))
+        pairs, named = pairs[both // span], both % span - 1
+    place, op = pairs // span, pairs % span - 1
+    programs = [_program(trace, known_id, event) for known_id, event in zip(distinct.tolist(), sample.tolist(), strict=True)]
+    module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(pairs) else place
+    source = np.full(len(pairs), -1, np.int64)
+    for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
+        named[label], source[label] = _from_hlo(programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers)
+    return Labels(of, module, op, named, source, numbers.texts())
 
 
 def of_metadata(trace: Trace, rows: Rows) -> Labels:
     """Labels of a TPU's operations, from the stats of their metadata."""
-    metadata = trace.events["metadata"][rows]
     n = len(trace.metadata)
-    framework_op, source = (trace.metadata_stats.dense_texts(key, n)[metadata].astype(np.int64) for key in ("tf_op", "source"))
-    none = np.full(len(rows), -1, np.int64)
-    return Labels(none, none, framework_op, source, _Numbers(trace).texts())
+    framework_op, source = (trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source"))
+    none = np.full(n, -1, np.int64)
+    return Labels(trace.events["metadata"][rows].astype(np.int32), none, none, framework_op, source, _Numbers(trace).texts())
 
 
-def _from_hlo(trace: Trace, program: Int64s, hlo_op: Int64s, programs: list[_Program], numbers: _Numbers) -> tuple[Int64s, Int64s]:
-    """Framework operation and source line of each event, by its (place in `programs`, string of the instruction)."""
-    span = len(trace.strings) + 1
-    pairs, back = distinct_codes(program * span + hlo_op)
-    op_names, sources = [], []
-    for pair in pairs.tolist():
-        described = programs[pair // span]
-        row = described.row(trace.strings.get(pair % span))
-        if row < 0 or described.module is None:
-            op_names.append(-1)
-            sources.append(-1)
-            continue
-        module = described.module
-        file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
-        op_names.append(numbers.of(module.text("op_name", row)))
-        sources.append(numbers.of(f"{file}:{line}" if file and line else file))
-    return np.array(op_names, np.int64)[back], np.array(sources, np.int64)[back]
+def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers) -> tuple[int, int]:
+    """Framework operation (the given one if there is one) and source line of an instruction."""
+    row = program.row(hlo_op)
+    if row < 0 or program.module is None:
+        return framework_op, -1
+    module = program.module
+    file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
+    named = framework_op if framework_op >= 0 else numbers.of(module.text("op_name", row))
+    return named, numbers.of(f"{file}:{line}" if file and line else file)
 
 
 def levels(codes: Int64s, texts: Texts, parts: Callable[[str], list[str]], limit: int) -> tuple[Int64s, Texts]:
-    """Texts cut into parts, as one key per level: int64[levels, events], -1 where a text has no such level; and what keys are called.
+    """Texts cut into parts, as one key per level: int64[codes, levels], -1 where a text has no such level; and what keys are called.
 
-    Two events have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on both.
+    Two codes have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on both.
     """
-    distinct, inverse = distinct_codes(codes)
     known: dict[tuple[str, ...], int] = {}
-    cut = [parts(texts(code))[:limit] if code >= 0 else [] for code in distinct.tolist()]
-    depth = max(map(len, cut), default=0)
-    table = np.full((depth, len(distinct)), -1, np.int64)
+    cut = [parts(texts(code))[:limit] if code >= 0 else [] for code in codes.tolist()]
+    table = np.full((len(cut), max(map(len, cut), default=0)), -1, np.int64)
     for i, pieces in enumerate(cut):
         for level in range(len(pieces)):
-            table[level, i] = known.setdefault(tuple(pieces[: level + 1]), len(known))
+            table[i, level] = known.setdefault(tuple(pieces[: level + 1]), len(known))
     names = [prefix[-1] for prefix in known]
-    return table[:, inverse], lambda key: names[key]
-
-
-def distinct_codes(values: Int64s) -> tuple[Int64s, npt.NDArray[np.intp]]:
-    """(distinct values ascending, the place of each value among them); for numbers close together without sorting them."""
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, -1)
-    if high - low >= 4 * len(values) + 1024:
-        distinct, place = np.unique(values, return_inverse=True)
-        return distinct, place.reshape(-1)
-    shifted = values - low
-    mark = np.zeros(high - low + 1, np.bool_)
-    mark[shifted] = True
-    return np.flatnonzero(mark) + low, (np.cumsum(mark) - 1)[shifted]
+    return table, lambda key: names[key]
 
 
 def scope_parts(name: str) -> list[str]:
@@ -185,7 +170,9 @@ def _at(rows: Rows, owner: npt.NDArray[np.int32], value: Int64s) -> Int64s:
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
     """String id of a text stat of each row, -1 where it is missing or empty."""
     sparse = trace.event_stats.texts(key)
-    owner, value = sparse.owner, sparse.value.astype(np.int64)
+    owner, value = sparse.owner, sparse.value.astype(np.int64, copy=False)
+    if not len(owner):
+        return np.broadcast_to(np.int64(-1), len(rows))
     if (owner[1:] <= owner[:-1]).any():
         owner, first = np.unique(owner, return_index=True)
         value = value[first]

@@ -16,6 +16,7 @@ try:
     from tb_tpuprof.native.packing import Looks, is_dense, packed
     from tb_tpuprof.native.pairing import pair_up
     from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.sequences import n_runs, number, runs, sequence
     from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
@@ -28,6 +29,7 @@ except ImportError:
     from tb_tpuprof.native.plain_packing import Looks, is_dense, packed
     from tb_tpuprof.native.plain_pairing import pair_up
     from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.plain_sequences import n_runs, number, runs, sequence
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
@@ -37,6 +39,6 @@ except ImportError:
 
 __all__ = [
     "IS_COMPILED", "EventWriter", "Looks", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "is_dense",
-    "lanes", "match", "matches", "members", "nest", "outermost", "packed", "pair_up", "parts", "range_totals", "rows_by_depth", "rows_of",
-    "scan", "spans", "tally",
+    "lanes", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals",
+    "rows_by_depth", "rows_of", "runs", "scan", "sequence", "spans", "tally",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_packing, plain_tallies, plain_timeline, plain_wire
+from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_packing, plain_sequences, plain_tallies, plain_timeline, plain_wire
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 
@@ -110,6 +110,58 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
     exact = found[found["n_merged"] == 1]
     assert same(exact["duration"], duration[exact["event"]])
     assert same(found["longest"], duration[found["event"]])
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import sequences
+
+    start, duration, _ = events
+    n, n_labels = len(start), 4
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int64)
+    group = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=len(rows), max_size=len(rows))), np.int32)
+    for of_rows in (group, np.empty(0, np.int32)):
+        assert same(sequences.sequence(start, duration, rows, of_rows, 3), plain_sequences.sequence(start, duration, rows, of_rows, 3))
+    made = plain_sequences.sequence(start, duration, rows, group, 3)
+    label = np.array(data.draw(st.lists(st.integers(0, n_labels - 1), min_size=len(rows), max_size=len(rows))), np.int32)
+    n_levels = data.draw(st.integers(1, 3))
+    keys = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n_labels * n_levels, max_size=n_labels * n_levels)), np.int32)
+    keys = keys.reshape(n_labels, n_levels)
+    n_found = sequences.n_runs(made[2], label, keys)
+    assert n_found == plain_sequences.n_runs(made[2], label, keys)
+    found = [tuple(np.zeros(n_found, kind) for kind in (np.int64, np.int64, np.int32, np.int64)) for _ in range(2)]
+    sequences.runs(made, label, keys, found[0])
+    plain_sequences.runs(made, label, keys, found[1])
+    assert same(found[0], found[1])
+
+
+def test_runs_of_scopes() -> None:
+    from tb_tpuprof.native import sequences
+
+    events = np.array([0, 10, 20, 30]), np.array([8, 18, 28, 38]), np.array([1, 0, 0, 0], np.uint8)
+    keys = np.array([[0, 2], [0, 3], [1, 3], [-1, -1]], np.int32)  # a/x a/y b/y and none
+    out = tuple(np.zeros(5, kind) for kind in (np.int64, np.int64, np.int32, np.int64))
+    sequences.runs(events, np.array([0, 0, 1, 2], np.int32), keys, out)
+    assert [column.tolist() for column in out] == [[0, 0, 20, 30, 30], [28, 18, 8, 8, 8], [0, 2, 3, 1, 3], [0, 0, 2, 3, 3]]
+    assert sequences.n_runs(events[2], np.array([0, 3, 3, 0], np.int32), keys) == 4
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=60), st.integers(0, 9000))
+def test_number(few: list[int], n_more: int) -> None:
+    from tb_tpuprof.native import sequences
+
+    values = np.array([*few, *range(n_more), *few], np.int64)
+    assert same(sequences.number(values), plain_sequences.number(values))
+
+
+def test_number_of_values_that_collide() -> None:
+    from tb_tpuprof.native import sequences
+
+    inverse = pow(0x9E3779B97F4A7C15, -1, 2**64)  # all of these fall into the first slots of the table
+    values = np.array([i * inverse % 2**64 for i in range(40_000)], np.uint64).view(np.int64)
+    assert same(sequences.number(values), plain_sequences.number(values))
 
 
 @settings(deadline=None, max_examples=200)

@@ -1,0 +1,66 @@
+"""Plain twins of `sequences.py`: the same names, arguments and results, for where no extension is built and for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.uint8]
+Events = tuple[Int64s, Int64s, Flags]  # start, end, and before which of them a run ends in any case
+
+
+def number(values: Int64s) -> tuple[Int64s, Int32s]:
+    """(distinct values ascending, which of them each value is)."""
+    distinct, place = np.unique(values, return_inverse=True)
+    return distinct, place.reshape(-1).astype(np.int32)
+
+
+def n_runs(is_new: Flags, label: Int32s, keys: Int32s) -> int:
+    """How many stretches `runs` will find."""
+    return len(_firsts(is_new, label, keys)[0])
+
+
+def runs(events: Events, label: Int32s, keys: Int32s, out: tuple[Int64s, Int64s, Int32s, Int64s]) -> None:
+    """Successive events with one key → start, duration, key and first event of each such stretch, in the order in which they begin.
+
+    `keys[label[i]]` are the keys of event i, the outermost level first; -1 is no key and makes no run. A run ends before an
+    event that is new, and with the run of the level around it. As many are written as there is room for.
+
+        keys     a/x  a/x  a/y  b/y       a from 0 to 2, x from 0 to 1, y from 2 to 2, b from 3 to 3, y from 3 to 3
+    """
+    start, end, is_new = events
+    out_start, out_duration, out_key, out_first = out
+    first, after, level = (column[: len(out_start)] for column in _firsts(is_new, label, keys))
+    out_start[:], out_key[:], out_first[:] = start[first], keys[label[first], level], first
+    latest = [end[a:b].max() for a, b in zip(first.tolist(), after.tolist(), strict=True)]
+    out_duration[:] = np.array(latest, np.int64) - start[first]
+
+
+def _firsts(is_new: Flags, label: Int32s, keys: Int32s) -> tuple[Int64s, Int64s, Int64s]:
+    """(first event, the event after the last one, level) of each run."""
+    begins, parts = is_new.astype(np.bool_), [np.empty((3, 0), np.int64)]
+    begins[:1] = True
+    for level, key in enumerate(keys[label].T if len(label) else ()):
+        begins[1:] |= key[1:] != key[:-1]
+        first = np.flatnonzero(begins)
+        after = np.append(first[1:], len(label))
+        named = key[first] >= 0
+        parts.append(np.stack([first, after, np.full(len(first), level)])[:, named])
+    found = np.concatenate(parts, axis=1)
+    first, after, level_of = found[:, np.lexsort((found[2], found[0]))]
+    return first, after, level_of
+
+
+def sequence(start: Int64s, duration: Int64s, rows: Int64s, group: Int32s, small_gap: int) -> Events:
+    """(start, end, is new) of rows in time order: a run ends where the group changes, and outside of groups (-1, or no groups at
+    all: an empty array) where the gap to what came before is more than the small gap and more than twice the event before it.
+    """
+    starts, durations = start[rows], duration[rows]
+    ends, is_new = starts + durations, np.ones(len(rows), np.bool_)
+    if len(rows):
+        groups = group if len(group) == len(rows) else np.full(len(rows), -1, np.int32)
+        gap = starts[1:] - np.maximum.accumulate(ends)[:-1]
+        is_new[1:] = (groups[1:] != groups[:-1]) | ((groups[1:] < 0) & (gap > np.maximum(2 * durations[:-1], small_gap)))
+    return starts, ends, is_new.view(np.uint8)

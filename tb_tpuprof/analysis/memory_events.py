@@ -29,9 +29,12 @@ Int64s = npt.NDArray[np.int64]
 class MemoryEvents:
     """Events sorted by memory, then time. Memory m has the events first[m] … first[m + 1].
 
-    `stack`, `heap`, `free`: the memory's bytes right after the event; `fragmentation` 0–1 and `lifetime_peak` as the allocator
-    states them. `ends[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a
-    deallocation -1. `source[i]`: the allocation that an event is about: its own, the freed one, -1 if that was before the trace.
+    `stack`, `heap`, `free`: the memory's bytes right after the event; `held`: what the allocator has taken from the device
+    (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as the allocator states them. What is not told is -1, fragmentation NaN;
+    where `held` is told, fragmentation is the share of it that is not in use.
+
+    `ends[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a deallocation -1.
+    `source[i]`: the allocation that an event is about: its own, the freed one, -1 if that was before the trace.
     `op`, `region`, `shape`: string ids, -1 none; `dtype`: rows of `dtypes`; `group`: the step's, -1 none; `event`: in the trace.
     """
 
@@ -45,6 +48,7 @@ class MemoryEvents:
     stack_bytes: Int64s
     heap_bytes: Int64s
     free_bytes: Int64s
+    held_bytes: Int64s
     fragmentation: npt.NDArray[np.float64]
     lifetime_peak_bytes: Int64s
     op: Int64s
@@ -79,7 +83,7 @@ def has_memory_events(trace: Trace) -> bool:
 
 @once
 def memory_events(trace: Trace) -> MemoryEvents:
-    """Allocator events of a trace (TensorFlow's and PJRT's allocators, libtpu).
+    """Allocator events of a trace (TensorFlow's, PJRT's and PyTorch's allocators, libtpu).
 
     A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of absolute time:
     events of several threads interleave.
@@ -89,7 +93,7 @@ def memory_events(trace: Trace) -> MemoryEvents:
     order = np.lexsort((np.arange(len(rows)), trace.events["start_ps"][rows], memory))
     rows, memory = rows[order], memory[order]
     is_allocation = metadata_named(trace, (ALLOCATION,))[trace.events["metadata"][rows]]
-    numbers = {key: _ints(trace, key, rows) for key in _NUMBERS}
+    numbers = {key: _ints(trace, key, rows, missing) for key, missing in _NUMBERS.items()}
     address, has_address = numbers["addr"], _has(trace, "addr", rows)
     ends, source = _tie(memory, address, is_allocation, has_address)
     freed = ~is_allocation & (source >= 0)
@@ -111,7 +115,8 @@ def memory_events(trace: Trace) -> MemoryEvents:
         stack_bytes=numbers["bytes_reserved"],
         heap_bytes=numbers["bytes_allocated"],
         free_bytes=numbers["bytes_available"],
-        fragmentation=_fragmentation(trace, rows),
+        held_bytes=numbers["bytes_held"],
+        fragmentation=_fragmentation(trace, rows, numbers["bytes_held"], numbers["bytes_allocated"]),
         lifetime_peak_bytes=numbers["peak_bytes_in_use"],
         op=texts[0],
         region=texts[1],
@@ -125,17 +130,19 @@ def memory_events(trace: Trace) -> MemoryEvents:
     )
 
 
-_NUMBERS = (
-    "addr", "requested_bytes", "allocation_bytes", "bytes_reserved", "bytes_allocated", "bytes_available", "peak_bytes_in_use", "data_type",
-)  # fmt: skip
+# What stands for a number that is not told.
+_NUMBERS = {
+    "addr": 0, "requested_bytes": -1, "allocation_bytes": 0, "bytes_reserved": 0, "bytes_allocated": 0, "bytes_available": -1,
+    "bytes_held": -1, "peak_bytes_in_use": -1, "data_type": 0,
+}  # fmt: skip
 _LARGEST = 2**53  # bytes; more is damage
 
 
-def _ints(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> Int64s:
-    """A stat of each event; 0 where it has none. Sizes out of all bounds are none."""
-    values = values_at(rows, *first_ints(trace, key), 0)
+def _ints(trace: Trace, key: str, rows: npt.NDArray[np.intp], missing: int) -> Int64s:
+    """A stat of each event. Sizes out of all bounds are not told."""
+    values = values_at(rows, *first_ints(trace, key), missing)
     if key != "addr":
-        values[(values < 0) | (values > _LARGEST)] = 0
+        values[(values < 0) | (values > _LARGEST)] = missing
     return values
 
 
@@ -157,10 +164,12 @@ def _strings(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> Int64s:
     return values_at(rows, owner, value.astype(np.int64), -1)
 
 
-def _fragmentation(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+def _fragmentation(trace: Trace, rows: npt.NDArray[np.intp], held: Int64s, used: Int64s) -> npt.NDArray[np.float64]:
     owner, value = _firsts(trace.event_stats.floats("fragmentation"))
-    bits = values_at(rows, owner, value.astype(np.float64).view(np.int64), 0)
-    values: npt.NDArray[np.float64] = np.clip(np.nan_to_num(bits.view(np.float64)), 0.0, 1.0)
+    none = int(np.array([np.nan]).view(np.int64)[0])
+    told = values_at(rows, owner, value.astype(np.float64).view(np.int64), none).view(np.float64)
+    by_held = np.where(held > 0, (held - used) / np.maximum(held, 1), np.nan)
+    values: npt.NDArray[np.float64] = np.clip(np.where(np.isfinite(told), told, by_held), 0.0, 1.0)
     return values
 
 
@@ -185,6 +194,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def _texts(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[list[Int64s], tuple[str, ...]]:
     """Operation, region and shape of each event as rows of a list of texts; -1 none."""
     found = [_strings(trace, key, rows) for key in ("tf_op", "region_type", "shape")]
+    found[0] = np.where(found[0] >= 0, found[0], _strings(trace, "allocated_for", rows))
     ids = distinct(np.concatenate(found))
     texts = [trace.strings.get(i) for i in ids.tolist()]
     strings = list(dict.fromkeys(text for text in texts if text not in ("", "(null)")))

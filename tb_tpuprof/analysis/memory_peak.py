@@ -16,8 +16,9 @@ Int64s = npt.NDArray[np.int64]
 class MemoryPeak:
     """One memory in the whole trace. `at`: the event after which stack and heap together were largest (the last of several).
 
-    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows.
-    `capacity_bytes`: stack, heap and free at the peak.
+    `lifetime_peak_bytes`: since the process began, as the allocator says, and at least what the trace shows; -1 if it does not say.
+    `capacity_bytes`: stack, heap and free at the peak, 0 if what is free is not told (`free_bytes` -1). `fragmentation`, `held_bytes`:
+    as in MemoryEvents, at the peak.
     """
 
     memory: int
@@ -29,6 +30,7 @@ class MemoryPeak:
     stack_bytes: int
     heap_bytes: int
     free_bytes: int
+    held_bytes: int
     fragmentation: float
     lifetime_peak_bytes: int
 
@@ -40,11 +42,11 @@ class MemoryPeak:
     @property
     def capacity_bytes(self) -> int:
         """All of the memory."""
-        return self.used_bytes + self.free_bytes
+        return self.used_bytes + self.free_bytes if self.free_bytes >= 0 else 0
 
     @property
     def used_fraction(self) -> float:
-        """Share of the capacity in use at the peak."""
+        """Share of the capacity in use at the peak, 0 where the capacity is not told."""
         return self.used_bytes / self.capacity_bytes if self.capacity_bytes else 0.0
 
 
@@ -70,6 +72,7 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
     used = events.used_bytes[rows]
     at = rows.stop - 1 - int(used[::-1].argmax())
     n_allocations = int(events.is_allocation[rows].sum())
+    lifetime = int(events.lifetime_peak_bytes[rows].max())
     return MemoryPeak(
         memory=memory,
         name=events.memories[memory],
@@ -80,8 +83,9 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
         stack_bytes=int(events.stack_bytes[at]),
         heap_bytes=int(events.heap_bytes[at]),
         free_bytes=int(events.free_bytes[at]),
+        held_bytes=int(events.held_bytes[at]),
         fragmentation=float(events.fragmentation[at]),
-        lifetime_peak_bytes=max(int(events.lifetime_peak_bytes[rows].max()), int(used.max())),
+        lifetime_peak_bytes=max(lifetime, int(used.max())) if lifetime >= 0 else -1,
     )
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_tpuprof.ingest.chrome_events import RawEvents, Texts, object_at
 from tb_tpuprof.ingest.chrome_lines import Layout
 from tb_tpuprof.ingest.json_source import shown
-from tb_tpuprof.ingest.kineto import Stat
+from tb_tpuprof.ingest.kineto import Stat, listed_devices
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table
 
@@ -152,8 +152,7 @@ _PROPERTIES = {
 
 def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
     """Stats of the planes of devices, from the file's `deviceProperties`."""
-    listed = raw.members.get("deviceProperties")
-    devices = {entry.get("id"): entry for entry in listed if isinstance(entry, dict)} if isinstance(listed, list) else {}
+    devices = listed_devices(raw)
     is_amd = any(name.startswith(("hip_", "roctracer")) for name in raw.members)
     found: list[Any] = []
     for plane, name in enumerate(raw.texts.get(int(i)) for i in laid_out.planes["name"]):

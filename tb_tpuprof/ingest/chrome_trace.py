@@ -20,6 +20,7 @@ from tb_tpuprof.ingest.chrome_slices import ASYNC, OBJECTS, SUPPORTED, Slices, m
 from tb_tpuprof.ingest.chrome_stats import StatRows, device_stats, lifted_stats, stat_table
 from tb_tpuprof.ingest.json_source import END_POSITION, STACK_FRAMES
 from tb_tpuprof.ingest.kineto import Stat
+from tb_tpuprof.ingest.kineto_memory import Marks, memory_marks, memory_stats, renamed
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
@@ -50,7 +51,8 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     row_of_raw = np.full(len(raw), -1, np.int32)
     row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
     steps = kineto.step_numbers(raw, slices, role) if is_kineto else np.full(len(line), -1, np.int64)
-    metadata, metadata_of = _metadata(raw, slices, laid_out, line, steps, names)
+    marks = memory_marks(raw, slices) if is_kineto else None
+    metadata, metadata_of = _metadata(raw, slices, laid_out, line, _own_names(raw, slices, steps, marks), names)
     shift_ns = int(slices.start_ps.min(initial=2**62)) // 1000 if len(slices.raw) else 0
     raw.start_ps -= shift_ns * 1000
     events = {
@@ -63,6 +65,7 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
     stats = _own_stats(raw, slices, row_of_raw)
     stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
+    stats += memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks) if marks else []
     rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
     lifted = lifted_stats(raw, data, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
     stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
@@ -89,20 +92,32 @@ def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:
     return moved, line[order], Table(schema.LINES, columns)
 
 
-def _metadata(raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, steps: Array, names: Names) -> tuple[Table, Array]:
-    """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
-    plane = laid_out.lines["plane"][line]
-    name = np.where(raw["name"][slices.raw] >= 0, raw["name"][slices.raw], raw.texts.add("(no name)")).astype(np.int64)
+def _own_names(raw: RawEvents, slices: Slices, steps: Array, marks: Marks | None) -> tuple[Array, Array]:
+    """(names of the slices, what those are shown as that the file calls otherwise; -1 for all others)."""
+    written = raw["name"][slices.raw]
+    name = np.where(written >= 0, written, raw.texts.add("(no name)")).astype(np.int64)
+    shown = np.full(len(name), -1, np.int64)
     if (steps >= 0).any():
         name[steps >= 0] = raw.texts.add(kineto.STEP_NAME)
-    long_name = kineto.dense(raw, "long_name", (schema.TEXT,))[slices.raw] if names.is_xplane else np.full(len(name), -1, np.int64)
-    _, first, inverse = np.unique(mixed(plane, name, long_name), return_index=True, return_inverse=True)
-    has_long = long_name[first] >= 0
+    if marks and len(marks.row):
+        shown[marks.row] = name[marks.row]
+        name = renamed(raw, marks, name)
+    return name, shown
+
+
+def _metadata(raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, own: tuple[Array, Array], names: Names) -> tuple[Table, Array]:
+    """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
+    plane = laid_out.lines["plane"][line]
+    name, display = own
+    if names.is_xplane:
+        long_name = kineto.dense(raw, "long_name", (schema.TEXT,))[slices.raw]
+        name, display = np.where(long_name >= 0, long_name, name), np.where(long_name >= 0, name, display)
+    _, first, inverse = np.unique(mixed(plane, name, display), return_index=True, return_inverse=True)
     columns = {
         "plane": plane[first],
         "id": np.arange(len(first), dtype=np.int64),
-        "name": np.where(has_long, long_name[first], name[first]).astype(np.int32),
-        "display_name": np.where(has_long, name[first], -1).astype(np.int32),
+        "name": name[first].astype(np.int32),
+        "display_name": display[first].astype(np.int32),
     }
     return Table(schema.METADATA, columns), inverse.reshape(-1).astype(np.int32)
 

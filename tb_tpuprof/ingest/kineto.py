@@ -47,6 +47,13 @@ class Stat:
     value: Int64s
 
 
+def listed_devices(raw: RawEvents) -> dict[int, dict[str, Any]]:
+    """The file's `deviceProperties` by their ids."""
+    listed = raw.members.get("deviceProperties")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {entry["id"]: entry for entry in entries if isinstance(entry.get("id"), int)}
+
+
 def categories(raw: RawEvents) -> npt.NDArray[np.uint8]:
     """The role of each raw event by its category, 0 for none of Kineto's."""
     role = np.zeros(len(raw.texts.items) + 1, np.uint8)

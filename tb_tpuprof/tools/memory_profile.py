@@ -7,22 +7,23 @@ import numpy as np
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
 from tb_tpuprof.analysis.memory_host import host_memory
-from tb_tpuprof.analysis.memory_peak import active_allocations, event_at
+from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, event_at
 from tb_tpuprof.analysis.memory_window import window_events
 from tb_tpuprof.analysis.step_marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
-from tb_tpuprof.tools.memory_tables import Memory, active_table, floor_table, memories_table, small_table, timeline_table
+from tb_tpuprof.tools.memory_tables import HELD_IDLE, Memory, active_table, floor_table, memories_table, small_table, timeline_table
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
 
+_UNTOLD = "the trace does not tell"
 _NEARLY_FULL = 0.9
 _SCATTERED = 0.5
 _HOSTS_TO_ASK = 4
 _REASON = "the trace holds no allocations or deallocations of memory."
 _REMEDY = (
     "Allocators are traced on the host: capture with host_tracer_level 2 while the job allocates. JAX on the CPU has no allocator "
-    "that is traced, and a compiled program that runs all the time allocates nothing anew."
+    "that is traced, and a compiled program that runs all the time allocates nothing anew. PyTorch: profile with profile_memory=True."
 )
 
 
@@ -85,21 +86,40 @@ def _summary(events: MemoryEvents, memory: Memory) -> dict[str, Scalar]:
     peak = memory.peak
     step = events.step_names.get(int(events.group[peak.at]), "")
     where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
-    freed = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
+    if peak.held_bytes >= 0:
+        scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"
+    else:
+        scattered = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
+    share = f"; {format_fraction(peak.used_fraction)} of the capacity" if peak.capacity_bytes else ""
+    is_told = {
+        "lifetime": peak.lifetime_peak_bytes >= 0,
+        "free": peak.free_bytes >= 0,
+        "scattered": peak.fragmentation == peak.fragmentation,
+    }
     return {
-        "peak_bytes": Scalar(
-            peak.used_bytes, "bytes", "Peak in the capture", f"{where}; {format_fraction(peak.used_fraction)} of the capacity"
+        "peak_bytes": Scalar(peak.used_bytes, "bytes", "Peak in the capture", where + share),
+        "lifetime_peak_bytes": Scalar(
+            peak.lifetime_peak_bytes if is_told["lifetime"] else None, "bytes", "Lifetime peak",
+            "since the process began" if is_told["lifetime"] else _UNTOLD,
         ),
-        "lifetime_peak_bytes": Scalar(peak.lifetime_peak_bytes, "bytes", "Lifetime peak", "since the process began"),
-        "capacity_bytes": Scalar(peak.capacity_bytes, "bytes", "Capacity", "stack, heap and free"),
+        "capacity_bytes": Scalar(
+            peak.capacity_bytes or None, "bytes", "Capacity", _capacity_note(peak) if peak.capacity_bytes else _UNTOLD
+        ),
         "n_allocations": Scalar(peak.n_allocations, "count", "Allocations", "in the capture"),
         "n_deallocations": Scalar(peak.n_deallocations, "count", "Deallocations", "in the capture"),
         "peak_ps": Scalar(peak.start_ps, "ps", "Time of the peak", "since the trace's start"),
         "stack_bytes": Scalar(peak.stack_bytes, "bytes", "Stack at the peak", "reserved by programs"),
         "heap_bytes": Scalar(peak.heap_bytes, "bytes", "Heap at the peak", "allocated"),
-        "free_bytes": Scalar(peak.free_bytes, "bytes", "Free at the peak"),
-        "fragmentation_fraction": Scalar(peak.fragmentation, "fraction", "Fragmentation at the peak", freed),
-    }
+        "free_bytes": Scalar(peak.free_bytes if is_told["free"] else None, "bytes", "Free at the peak", "" if is_told["free"] else _UNTOLD),
+        "fragmentation_fraction": Scalar(
+            peak.fragmentation if is_told["scattered"] else None, "fraction", "Fragmentation at the peak",
+            scattered if is_told["scattered"] else _UNTOLD,
+        ),
+    }  # fmt: skip
+
+
+def _capacity_note(peak: MemoryPeak) -> str:
+    return "stack, heap and free" if peak.held_bytes < 0 else "the device's memory"
 
 
 def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
@@ -107,8 +127,8 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     peak = chosen.peak
     share = format_fraction(peak.used_fraction)
     name = chosen.full_name if len({memory.host for memory in memories}) > 1 else peak.name
-    held, whole = format_bytes(peak.used_bytes), format_bytes(peak.capacity_bytes)
-    text = f"`{name}` holds {held} at its peak, {share} of {whole}, at {format_time(peak.start_ps)}."
+    held, whole = format_bytes(peak.used_bytes), f", {share} of {format_bytes(peak.capacity_bytes)}" if peak.capacity_bytes else ""
+    text = f"`{name}` holds {held} at its peak{whole}, at {format_time(peak.start_ps)}."
     details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
     others = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
     if others:
@@ -119,9 +139,8 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     if full:
         details.append("Little is left: smaller batches, rematerialisation (checkpointing), lower precision or sharding make room.")
     if full and peak.fragmentation >= _SCATTERED:
-        details.append(
-            f"{format_fraction(peak.fragmentation)} of what is free is scattered: a large allocation can fail although the sum would do."
-        )
+        what = "of what the allocator holds is not in use" if peak.held_bytes >= 0 else "of what is free is scattered"
+        details.append(f"{format_fraction(peak.fragmentation)} {what}: a large allocation can fail although the sum would do.")
     around = max(1, peak.start_ps // 50)
     where = {"hosts": chosen.host, "start_ps": str(max(0, peak.start_ps - around)), "end_ps": str(peak.start_ps + around)}
     is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
@@ -135,7 +154,7 @@ def leak_text(memory: Memory) -> str:
     rise = floor.rise_bytes_per_step
     text = f"A leak? What stays in use rises by {format_bytes(rise)} per step over the last {floor.n_steps} steps"
     left = peak.free_bytes / rise
-    text += f"; at this rate the memory is full after {left:,.0f} more." if left < 1e6 else "."
+    text += f"; at this rate the memory is full after {left:,.0f} more." if 0 <= left < 1e6 else "."
     named = [(op, size, n) for op, size, n in floor.suspects if size > 0]
     if named:
         op, size, n = named[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from tb_tpuprof.tools.columns import text_column
 N_SMALL = 64
 OLDER = "allocated before the capture"
 STACK = "stack"
+HELD_IDLE = "the share of what its allocator holds that is not in use"
 _GIVEN, _ASKED = "What the allocator gave", "What was asked for"
 Int64s = npt.NDArray[np.int64]
 
@@ -45,6 +47,11 @@ class Memory:
         return f"{self.host}/{self.peak.name}"
 
 
+def known(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers of which those below 0 are not told: NaN."""
+    return np.where(values < 0, np.nan, values.astype(np.float64)) if (values < 0).any() else values
+
+
 def memories_table(memories: Sequence[Memory]) -> Table:
     """A row per memory, the largest peak first."""
     peaks = [memory.peak for memory in memories]
@@ -52,6 +59,7 @@ def memories_table(memories: Sequence[Memory]) -> Table:
     def numbers(name: str, dtype: type = np.int64) -> npt.NDArray[np.generic]:
         return np.array([getattr(peak, name) for peak in peaks], dtype)
 
+    capacity = known(np.array([peak.capacity_bytes or -1 for peak in peaks], np.int64))
     rise = np.array([memory.floor.rise_bytes_per_step if memory.floor.n_steps else np.nan for memory in memories], np.float64)
     return Table(
         "Memories",
@@ -59,15 +67,16 @@ def memories_table(memories: Sequence[Memory]) -> Table:
             text_column("host", "Host", [memory.host for memory in memories]),
             text_column("memory", "Memory", [peak.name for peak in peaks], "The allocator, or the device"),
             Column("peak_bytes", "Peak", numbers("used_bytes"), "bytes", description="Stack and heap together, in the capture"),
-            Column("used_fraction", "Of capacity", numbers("used_fraction", np.float64), "fraction", description="At the peak"),
+            Column("used_fraction", "Of capacity", numbers("used_bytes") / capacity, "fraction", description="At the peak"),
             Column("peak_ps", "Peak at", numbers("start_ps"), "ps", description="Since the trace's start"),
-            Column("capacity_bytes", "Capacity", numbers("capacity_bytes"), "bytes", description="Stack, heap and free at the peak"),
-            Column("lifetime_peak_bytes", "Lifetime peak", numbers("lifetime_peak_bytes"), "bytes", description="Since the process began"),
+            Column("capacity_bytes", "Capacity", capacity, "bytes", description="Stack, heap and free at the peak"),
+            Column("lifetime_peak_bytes", "Lifetime peak", known(numbers("lifetime_peak_bytes")), "bytes",
+                   description="Since the process began"),
             Column("stack_bytes", "Stack", numbers("stack_bytes"), "bytes", description="Reserved by programs, at the peak"),
             Column("heap_bytes", "Heap", numbers("heap_bytes"), "bytes", description="Allocated, at the peak"),
-            Column("free_bytes", "Free", numbers("free_bytes"), "bytes", description="At the peak"),
+            Column("free_bytes", "Free", known(numbers("free_bytes")), "bytes", description="At the peak"),
             Column("fragmentation_fraction", "Fragmentation", numbers("fragmentation", np.float64), "fraction",
-                   description="At the peak: the share of the free memory that is not in its largest piece"),
+                   description="At the peak: the share of the free memory that is not in its largest piece; PyTorch: " + HELD_IDLE),
             Column("n_allocations", "Allocations", numbers("n_allocations"), "count"),
             Column("n_deallocations", "Deallocations", numbers("n_deallocations"), "count"),
             Column("floor_rise_bytes", "Floor rises by", rise, "bytes", description="Per step; 0: not steadily"),
@@ -110,6 +119,13 @@ def _named(name: str, title: str, texts: Sequence[str]) -> Column:
     return Column(name, title, np.where(np.isin(column.values, empty), -1, column.values).astype(np.int32), strings=column.strings)
 
 
+def _held_column(held: Int64s) -> tuple[Column, ...]:
+    """What the allocator holds, where it is told."""
+    if not (held >= 0).any():
+        return ()
+    return (Column("held_bytes", "Held", known(held), "bytes", description="What the allocator has taken from the device, in use or not"),)
+
+
 def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
     """The history of a window: the level after each event, and what the event was."""
     steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
@@ -121,11 +137,12 @@ def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
             Column("start_ps", "Time", events.start_ps[rows], "ps", delta=True),
             Column("stack_bytes", "Stack", events.stack_bytes[rows], "bytes"),
             Column("heap_bytes", "Heap", events.heap_bytes[rows], "bytes"),
-            Column("free_bytes", "Free", events.free_bytes[rows], "bytes"),
+            Column("free_bytes", "Free", known(events.free_bytes[rows]), "bytes"),
+            *_held_column(events.held_bytes[rows]),
             Column("fragmentation_fraction", "Fragmentation", events.fragmentation[rows], "fraction"),
             text_column("activity", "Event", activity),
             Column("allocation_bytes", "Size", events.allocation_bytes[rows], "bytes", description=_GIVEN),
-            Column("requested_bytes", "Requested", events.requested_bytes[rows], "bytes", description=_ASKED),
+            Column("requested_bytes", "Requested", known(events.requested_bytes[rows]), "bytes", description=_ASKED),
             _texts("op", "Operation", events, events.op[rows], "A deallocation has that of the allocation it ends"),
             _named("step", "Step", steps),
             _texts("region", "Region", events, events.region[rows]),
@@ -149,7 +166,7 @@ def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
     whole = int(total.sum()) or 1
     steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
 
-    def numbers(values: Int64s) -> npt.NDArray[np.float64]:
+    def numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         return np.concatenate((nothing, values))[order]
 
     def texts(column: Column, first: Sequence[str]) -> Column:
@@ -166,7 +183,7 @@ def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
             Column("fraction", "Share", total[order] / whole, "fraction", description="Of stack and heap"),
             Column("n_occurrences", "Allocations", numbers(found.n_occurrences), "count", description="Equal ones, together"),
             Column("allocation_bytes", "Size of one", numbers(events.allocation_bytes[rows]), "bytes", description=_GIVEN),
-            Column("requested_bytes", "Requested", numbers(events.requested_bytes[rows]), "bytes", description=_ASKED),
+            Column("requested_bytes", "Requested", numbers(known(events.requested_bytes[rows])), "bytes", description=_ASKED),
             texts(_texts("region", "Region", events, events.region[rows]), blank),
             texts(_dtypes(events, rows), blank),
             texts(_texts("shape", "Shape", events, events.shape[rows]), blank),

@@ -7,7 +7,7 @@ import { format } from '../../base/units';
 import { Chart } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
-import { HEIGHT_PX, historyOption, LEFT_PX, RIGHT_PX, SERIES } from './history_option';
+import { HEIGHT_PX, historyOption, LEFT_PX, RIGHT_PX, seriesOf } from './history_option';
 import { clamped, dragged, hiddenAtFirst, moved, pointsOf, windowOf, windowParams, type MemoryRow, type Window } from './model';
 
 type HistoryProps = { payload: Payload; timeline: Table; memory: MemoryRow | undefined } & Pick<ToolProps, 'setParams'>;
@@ -93,7 +93,7 @@ export function HistorySection({ payload, timeline, memory, setParams }: History
     if (!next.delete(name)) next.add(name);
     setHidden(next);
   };
-  const items = memory && points.some(({ stack }) => stack > 0) ? SERIES : SERIES.filter(({ name }) => name !== 'stack');
+  const items = seriesOf(points);
   const controls = (
     <>
       <Legend items={items} hidden={hidden} onToggle={toggle} />

@@ -14,8 +14,15 @@ export const SERIES = [
   { name: 'stack', title: 'Stack', token: '--q-3' },
   { name: 'heap', title: 'Heap', token: '--q-0' },
   { name: 'free', title: 'Free', token: '--c-idle' },
+  { name: 'held', title: 'Held by the allocator', token: '--q-2' },
   { name: 'fragmentation', title: 'Fragmentation', token: '--q-4' },
 ] as const;
+const [AREAS, HELD, FRAGMENTATION] = [SERIES.slice(0, 3) as unknown as readonly { name: 'stack' | 'heap' | 'free'; title: string; token: string }[], SERIES[3], SERIES[4]];
+
+/** The series that a history has: no stack where it is always empty, nothing that the trace does not tell. */
+export function seriesOf(points: readonly Point[]): readonly (typeof SERIES)[number][] {
+  return SERIES.filter(({ name }) => name === 'heap' || points.some((point) => (name === 'stack' ? point.stack > 0 : point[name] !== null)));
+}
 
 export interface History {
   timeline: Table;
@@ -43,14 +50,14 @@ function tip({ timeline, points }: History, color: Colors): (params: { dataIndex
     const [row, point] = [rowOf(timeline, at), points[at]];
     const text = (value: unknown, unit: string): string => (typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN);
     const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(([name, title, unit]) => ({ color: 'transparent', name: title, value: text(row[name], unit) }));
-    const levels = SERIES.map(({ name, title, token }) => ({ color: color(token), name: title, value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes') }));
+    const levels = seriesOf(points).map(({ name, title, token }) => ({ color: color(token), name: title, value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes') }));
     return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [...facts, ...levels]);
   };
 }
 
 /** Areas from the top one down, each filled to the floor, so that every one hides the lower part of the one before. */
 function areas({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
-  const shown = SERIES.slice(0, 3).filter(({ name }) => !hidden.has(name));
+  const shown = AREAS.filter(({ name }) => !hidden.has(name));
   return shown
     .map(({ title, token }, i) => ({
       type: 'line',
@@ -61,24 +68,26 @@ function areas({ points, hidden }: History, factor: number, timeFactor: number, 
       areaStyle: { color: color(token), opacity: 1 },
       itemStyle: { color: color(token) },
       emphasis: { disabled: true },
-      data: points.map((point) => [point.ps / timeFactor, shown.slice(0, i + 1).reduce((sum, part) => sum + point[part.name], 0) / factor]),
+      data: points.map((point) => [point.ps / timeFactor, shown.slice(0, i + 1).reduce((sum, part) => sum + (point[part.name] ?? 0), 0) / factor]),
     }))
     .reverse();
 }
 
+function line({ title, token }: { title: string; token: string }, color: Colors): object {
+  return { type: 'line', name: title, step: 'end', symbol: 'none', lineStyle: { color: color(token), width: 1.5 }, itemStyle: { color: color(token) }, emphasis: { disabled: true } };
+}
+
+function held({ points, hidden }: History, factor: number, timeFactor: number, color: Colors): object[] {
+  if (hidden.has('held') || !points.some((point) => point.held !== null)) return [];
+  return [{ ...line(HELD, color), data: points.map((point) => [point.ps / timeFactor, point.held === null ? null : point.held / factor]) }];
+}
+
 function fragmentation({ points, hidden, atPs }: History, timeFactor: number, color: Colors): object {
-  const { title, token } = SERIES[3];
   const isShown = !hidden.has('fragmentation');
   return {
-    type: 'line',
-    name: title,
-    step: 'end',
-    symbol: 'none',
+    ...line(FRAGMENTATION, color),
     yAxisIndex: 1,
-    lineStyle: { color: color(token), width: 1.5 },
-    itemStyle: { color: color(token) },
-    emphasis: { disabled: true },
-    data: points.map((point) => [point.ps / timeFactor, isShown ? point.fragmentation * 100 : null]),
+    data: points.map((point) => [point.ps / timeFactor, isShown && point.fragmentation !== null ? point.fragmentation * 100 : null]),
     markLine: { silent: true, symbol: 'none', animation: false, label: { show: false }, lineStyle: { color: color('--text'), type: 'dashed', width: 1 }, data: [{ xAxis: atPs / timeFactor }] },
   };
 }
@@ -86,8 +95,9 @@ function fragmentation({ points, hidden, atPs }: History, timeFactor: number, co
 export function historyOption(history: History, color: Colors): EChartsCoreOption {
   const { points, window, hidden } = history;
   const base = baseOption(color);
-  const shown = SERIES.slice(0, 3).filter(({ name }) => !hidden.has(name));
-  const largest = Math.max(1, ...points.map((point) => shown.reduce((sum, { name }) => sum + point[name], 0)));
+  const shown = AREAS.filter(({ name }) => !hidden.has(name));
+  const largest = Math.max(1, ...points.map((point) => Math.max(hidden.has('held') ? 0 : (point.held ?? 0), shown.reduce((sum, { name }) => sum + (point[name] ?? 0), 0))));
+  const hasFragmentation = points.some((point) => point.fragmentation !== null);
   const scale = scaleFor(largest, 'bytes');
   const time = scaleFor(window.endPs, 'ps');
   const style = axisStyle(color);
@@ -99,8 +109,8 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
     xAxis: { type: 'value', min: window.startPs / time.factor, max: window.endPs / time.factor, name: time.label, nameLocation: 'end', nameGap: 8, ...style, splitLine: { show: false } },
     yAxis: [
       { type: 'value', name: scale.label, min: 0, ...yStyle },
-      { type: 'value', name: 'scattered, %', min: 0, max: 100, splitNumber: 2, ...yStyle, splitLine: { show: false } },
+      { type: 'value', show: hasFragmentation, name: 'scattered, %', min: 0, max: 100, splitNumber: 2, ...yStyle, splitLine: { show: false } },
     ],
-    series: [...areas(history, scale.factor, time.factor, color), fragmentation(history, time.factor, color)],
+    series: [...areas(history, scale.factor, time.factor, color), ...held(history, scale.factor, time.factor, color), fragmentation(history, time.factor, color)],
   };
 }

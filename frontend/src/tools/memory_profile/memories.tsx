@@ -21,9 +21,10 @@ interface MemoriesProps {
 }
 
 function SmallHistory({ memory, tracePs, isChosen, hasHosts, onChoose }: { memory: MemoryRow; tracePs: number; isChosen: boolean; hasHosts: boolean; onChoose: () => void }): VNode {
-  const share = format(memory.usedFraction, 'fraction');
+  const share = memory.capacityBytes ? format(memory.usedFraction, 'fraction') : '';
+  const peak = `Peak ${format(memory.peakBytes, 'bytes')}${share && `, ${share} of ${format(memory.capacityBytes, 'bytes')}`}`;
   return (
-    <button type="button" class="mp-small" aria-pressed={isChosen} onClick={onChoose} data-tip={`${memory.fullName}\nPeak ${format(memory.peakBytes, 'bytes')}, ${share} of ${format(memory.capacityBytes, 'bytes')}`}>
+    <button type="button" class="mp-small" aria-pressed={isChosen} onClick={onChoose} data-tip={`${memory.fullName}\n${peak}`}>
       <b>{memory.name}</b>
       <small>{hasHosts ? memory.host : ' '}</small>
       <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">

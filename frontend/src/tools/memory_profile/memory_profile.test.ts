@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
+import { seriesOf } from './history_option';
 import { clamped, dragged, hiddenAtFirst, memoriesOf, moved, pointsOf, sparkPath, widthFor, windowParams, type MemoryRow } from './model';
 
 const window = { startPs: 1_000_000, endPs: 3_000_000 };
@@ -55,5 +56,11 @@ describe('memories', () => {
   it('are drawn up to their own peak', () => {
     expect(sparkPath([{ ps: 0, used: 5 }, { ps: 50, used: 10 }], 100)).toBe('M0.00 100V50.00H50.00V0.00H100V100Z');
     expect(sparkPath([], 100)).toBe('');
+  });
+
+  it('leaves out what the trace does not tell, and a stack that is always empty', () => {
+    const point = { ps: 0, stack: 0, heap: 5, free: null, held: null, fragmentation: null };
+    expect(seriesOf([point]).map(({ name }) => name)).toEqual(['heap']);
+    expect(seriesOf([point, { ...point, stack: 1, free: 0, held: 9 }]).map(({ name }) => name)).toEqual(['stack', 'heap', 'free', 'held']);
   });
 });

@@ -6,8 +6,10 @@ export interface Point {
   ps: number;
   stack: number;
   heap: number;
-  free: number;
-  fragmentation: number;
+  /** Not every trace tells these: null. `held`: what PyTorch's allocator has taken from the device. */
+  free: number | null;
+  held: number | null;
+  fragmentation: number | null;
 }
 
 export interface Window {
@@ -35,13 +37,15 @@ export function widthFor(innerWidth: number): string {
 }
 
 export function pointsOf(timeline: Table | undefined): Point[] {
-  const of = (row: Record<string, unknown>, name: string): number => numberOf(row[name] as number) ?? 0;
+  const told = (row: Record<string, unknown>, name: string): number | null => numberOf(row[name] as number) ?? null;
+  const of = (row: Record<string, unknown>, name: string): number => told(row, name) ?? 0;
   return rowsOf(timeline).map((row) => ({
     ps: of(row, 'start_ps'),
     stack: of(row, 'stack_bytes'),
     heap: of(row, 'heap_bytes'),
-    free: of(row, 'free_bytes'),
-    fragmentation: of(row, 'fragmentation_fraction'),
+    free: told(row, 'free_bytes'),
+    held: told(row, 'held_bytes'),
+    fragmentation: told(row, 'fragmentation_fraction'),
   }));
 }
 

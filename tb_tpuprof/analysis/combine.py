@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.steps import Steps, no_steps
 Int64s = npt.NDArray[np.int64]
 _MOST_SHIFTS = 1000  # steps by which hosts may be apart
 _MOST_PAIRS = 4_000_000  # of steps compared at once
+_MOST_APART_NS = 86_400_000_000_000  # a day: clocks further apart are not of one kind (since the epoch, since the machine started)
 _NONE = slice(0, 0)
 
 
@@ -52,7 +53,9 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
         return CommonSteps(
             parts[given[0]], n_without, rows=tuple(slice(0, len(part)) if i in given else _NONE for i, part in enumerate(parts))
         )
-    zero = min(start_ns)
+    zero = min(start_ns[i] for i in given)
+    if max(start_ns[i] for i in given) - zero > _MOST_APART_NS:
+        return CommonSteps(no_steps(), n_without, True, (_NONE,) * len(parts))
     begins = [parts[i].start_ps + (start_ns[i] - zero) * 1000 for i in given]
     ends = [begin + parts[i].duration_ps for begin, i in zip(begins, given, strict=True)]
     lead = min(range(len(given)), key=lambda k: int(ends[k].max() - begins[k].min()))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.planes import ASYNC_OP_LINE
 from tb_tpuprof.trace.trace import Trace
 
 # Their time is that of the instructions that they run.
@@ -34,17 +35,22 @@ _NONE = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, n
 
 @once
 def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
-    """Times by program id. Nested events count for themselves and for those around them."""
+    """Times by program id. Nested events count for themselves and for those around them.
+
+    A TPU's line of asynchronous operations tells again, and for longer, of operations on its line of operations: it is left out.
+    """
     links = hlo_links(trace)
     n_ops = len(links.ops)
-    duration = trace.events["duration_ps"][links.events]
+    is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
+    counts = ~is_async_line[np.searchsorted(trace.line_offsets, links.events, side="right") - 1]
+    op, duration = links.op[counts], trace.events["duration_ps"][links.events[counts]]
     time = np.zeros(n_ops, np.int64)
-    np.add.at(time, links.op, duration)
-    n = np.bincount(links.op, minlength=n_ops)
+    np.add.at(time, op, duration)
+    n = np.bincount(op, minlength=n_ops)
     by_program: dict[int, dict[int, list[int]]] = {}
-    for i, op in enumerate(links.ops):
-        if op.instruction >= 0:
-            entry = by_program.setdefault(op.program_id, {}).setdefault(op.instruction, [0, 0])
+    for i, named in enumerate(links.ops):
+        if named.instruction >= 0 and n[i]:
+            entry = by_program.setdefault(named.program_id, {}).setdefault(named.instruction, [0, 0])
             entry[0] += int(time[i])
             entry[1] += int(n[i])
     return {program: _times(rows) for program, rows in by_program.items()}

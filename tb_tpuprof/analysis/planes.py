@@ -25,6 +25,7 @@ DERIVED_OPS = FIRST_DERIVED_LINE + 3
 STEP_LINES = ("Steps", "Sparse Core Steps")
 MODULE_LINES = ("XLA Modules", "Sparse Core Modules")
 OP_LINE = "XLA Ops"
+ASYNC_OP_LINE = "Async XLA Ops"  # from an operation's start to its end, over what runs meanwhile
 
 
 @dataclass(frozen=True)

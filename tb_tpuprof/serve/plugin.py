@@ -40,8 +40,11 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         return Routes(self.logdirs, self.plugin_name, self._rules, self._executor).apps()
 
     def is_active(self) -> bool:
-        """Whether the logdir has profile runs, as far as is known; the search itself goes on in the background."""
-        return self._watch.is_active()
+        """Whether there is something to do: a profile can be captured, or the logdir has runs, as far as is known.
+
+        TensorBoard hides an inactive plugin in a menu, where nobody looks for how to make a first profile.
+        """
+        return not self._rules.reason or self._watch.is_active()
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """Where TensorBoard finds the page, and the tab's name."""

@@ -7,11 +7,16 @@ import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request, Response
 
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import ProfilerError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+    from werkzeug.datastructures import Headers
 
 logger = logging.getLogger("tb_tpuprof")
 _MIN_GZIP_BYTES = 1024
@@ -45,6 +50,16 @@ class Body:
 
 
 Handler = Callable[[Request], Body]
+
+
+class _Answer(Response):
+    """A response that keeps its content type when it has become a 304: werkzeug strips it, and TensorBoard warns of each one without."""
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        """The headers that are sent."""
+        headers = super().get_wsgi_headers(environ)
+        headers.setdefault("Content-Type", self.headers.get("Content-Type", "application/json"))
+        return headers
 
 
 def wsgi(get: Handler | None, post: Handler | None = None) -> Callable[..., object]:
@@ -86,7 +101,7 @@ def fingerprint(*parts: str) -> str:
 def _success(request: Request, body: Body) -> Response:
     tag = body.tag or hashlib.sha256(body.content).hexdigest()[:32]
     content = body.content
-    response = Response(status=body.status, mimetype=body.content_type)
+    response = _Answer(status=body.status, mimetype=body.content_type)
     can_shrink = len(content) >= _MIN_GZIP_BYTES and body.content_type != "application/gzip"
     if can_shrink and "gzip" in request.headers.get("Accept-Encoding", ""):
         content = body.gzipped(content)
@@ -99,7 +114,6 @@ def _success(request: Request, body: Body) -> Response:
     if request.method != "POST":
         response.set_etag(tag)
         response.make_conditional(request)
-    response.headers.setdefault("Content-Type", body.content_type)  # TensorBoard warns of a 304 without one
     return _secured(response)
 
 

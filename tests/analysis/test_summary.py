@@ -62,6 +62,9 @@ def test_hosts_are_aligned_by_time() -> None:
     found = common_steps([made([0, 10, 20, 30]), made([11, 21, 31])], [0, 0])
     assert found.steps.start_ps.tolist() == [11, 21, 31]
     assert len(found.steps) == 3
+    far = common_steps([made([0, 10]), made([0, 10])], [0, 2**60])
+    assert far.is_disjoint
+    assert not len(far.steps)
     shifted = common_steps([made([0, 10]), made([0, 10])], [0, 10])
     assert len(shifted.steps) == 2
 

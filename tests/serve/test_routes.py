@@ -155,6 +155,7 @@ def test_an_answer_that_the_client_has_is_not_sent_again(ask: Asking, logdir: Pa
     again = ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN)
     assert again.status_code == 304
     assert not again.data
+    assert again.headers["Content-Type"] == first.headers["Content-Type"]
     assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN, hosts="a").status_code == 200
     file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
     os.utime(file, ns=(1, 1))
@@ -195,14 +196,17 @@ def test_a_defect_of_ours_is_a_500_without_its_details() -> None:
     assert b"secret" not in response.data
 
 
-def test_the_plugin_is_active_when_there_are_runs(logdir: Path, tmp_path: Path) -> None:
-    context = SimpleNamespace(logdir=str(logdir), flags=SimpleNamespace(logdir_spec=""))
-    plugin = make_plugin(context, "profile", "Profile")
+def test_the_plugin_is_active_where_a_profile_can_be_seen_or_made(logdir: Path, tmp_path: Path) -> None:
+    def plugin_on(folder: Path, **flags: str) -> Any:
+        return make_plugin(SimpleNamespace(logdir=str(folder), flags=SimpleNamespace(logdir_spec="", **flags)), "profile", "Profile")
+
+    plugin = plugin_on(logdir)
     assert plugin.plugin_name == "profile"
-    assert plugin.is_active()
     assert plugin.frontend_metadata().tab_name == "Profile"
-    empty = make_plugin(SimpleNamespace(logdir=str(tmp_path / "none"), flags=None), "profile", "Profile")
-    assert not empty.is_active()
+    assert plugin.is_active()
+    assert plugin_on(logdir, tpuprof_capture="off").is_active()
+    assert plugin_on(tmp_path / "none").is_active()
+    assert not plugin_on(tmp_path / "none", tpuprof_capture="off").is_active()
 
 
 def test_logdir_specs_name_their_runs(logdir: Path) -> None:

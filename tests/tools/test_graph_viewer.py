@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.graph_viewer import TOOL
+from tb_tpuprof.tools.hlo_stats import TOOL as HLO_STATS
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto
 from tests.synthetic import TpuJob, tpu_xspace, write_run
@@ -88,6 +90,22 @@ def test_times_are_those_of_the_file_s_events(trained: Session) -> None:
         assert (time_ps, count) == (time[program, str(name)], n[program, str(name)])
     assert hot["time_ps"] == sorted(hot["time_ps"], reverse=True)  # type: ignore[type-var]
     assert table(found, "chosen")["op"] == hot["name"][:1]
+
+
+@pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
+def test_asynchronous_operations_count_once_as_on_the_other_pages() -> None:
+    session = Session(str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False)
+    rows = table(HLO_STATS.run(session, None, {}), "ops")
+    program = str(table(run(session), "chosen")["program"][0])
+    expected = {
+        str(name): (time_ps, n)
+        for title, name, time_ps, n in zip(rows["program"], rows["op"], rows["total_time_ps"], rows["n_occurrences"], strict=True)
+        if title == program
+    }
+    hot = table(run(session), "hot")
+    found = {str(name): (time_ps, n) for name, time_ps, n in zip(hot["name"], hot["time_ps"], hot["n_occurrences"], strict=True)}
+    assert found["copy-done.4"][1] == 400
+    assert found == expected
 
 
 def test_search_and_text_answer_nothing_else(trained: Session) -> None:

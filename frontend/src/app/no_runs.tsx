@@ -31,6 +31,11 @@ export function NoRuns(): VNode {
   return (
     <main class="page">
       <Message title="No profile in this log directory yet.">
+        {folder && (
+          <p>
+            TensorBoard looks below <code>{folder}</code>.
+          </p>
+        )}
         <CaptureHere />
         <details class="from-program">
           <summary>Or save one from the program itself</summary>

@@ -121,6 +121,13 @@ export function exactText(value: number | null | undefined, unit: string): strin
   return EXACT.format(value) + (label ? ` ${label}` : '');
 }
 
+const BEFORE_UNIT = /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/]))|(?<=[<>±]) (?=[−\d])/g;
+
+/** A text of the server whose numbers stay on one line with their units. */
+export function unbroken(text: string): string {
+  return text.replace(BEFORE_UNIT, SPACE);
+}
+
 /** "1 host", "3 hosts". */
 export function plural(n: number, one: string, many = `${one}s`): string {
   return `${GROUPED.format(n)} ${n === 1 ? one : many}`;

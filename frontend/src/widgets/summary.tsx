@@ -1,6 +1,6 @@
 /** What a page says before it shows: verdict, tiles, legend, stacked bar and a list of facts. */
 import type { ComponentChildren, VNode } from 'preact';
-import { exactText, quantity, UNKNOWN } from '../base/units';
+import { exactText, quantity, unbroken, UNKNOWN } from '../base/units';
 import { RichText } from './rich_text';
 import './summary.css';
 
@@ -67,10 +67,10 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
     <div class="tile">
       <dt>{title}</dt>
       <dd data-tip={tip} tabIndex={isUnknown ? 0 : undefined}>
-        {shown.number}
+        {unbroken(shown.number)}
         {shown.unit && <span>{shown.unit}</span>}
       </dd>
-      <small>{note}</small>
+      <small>{unbroken(note)}</small>
     </div>
   );
 }

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import ASYNC_OP_LINE
+from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
 
 # Their time is that of the instructions that they run.
@@ -37,13 +38,16 @@ _NONE = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, n
 def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
     """Times by program id. Nested events count for themselves and for those around them.
 
-    A TPU's line of asynchronous operations tells again, and for longer, of operations on its line of operations: it is left out.
+    The device's own clock counts where it is told. A TPU's line of asynchronous operations tells again, and for longer, of
+    operations on its line of operations: it is left out.
     """
     links = hlo_links(trace)
     n_ops = len(links.ops)
     is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
-    counts = ~is_async_line[np.searchsorted(trace.line_offsets, links.events, side="right") - 1]
-    op, duration = links.op[counts], trace.events["duration_ps"][links.events[counts]]
+    counts = ~is_async_line[trace.event_line[links.events]]
+    op, events = links.op[counts], links.events[counts]
+    on_device = values_at(events, *first_ints(trace, "device_duration_ps"), -1)
+    duration = np.where(on_device >= 0, on_device, trace.events["duration_ps"][events])
     time = np.zeros(n_ops, np.int64)
     np.add.at(time, op, duration)
     n = np.bincount(op, minlength=n_ops)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
+from tb_tpuprof.ingest.runs import RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 
@@ -18,6 +19,7 @@ class DrawnSession:
 
     def __init__(self, traces: dict[str, Trace]) -> None:
         self.traces = traces
+        self.info = RunInfo(self.run, "", (), "", "ok", "")
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dateText, exactText, format, formatRange, plural, scaleFor, threeDigits } from './units';
+import { dateText, exactText, format, formatRange, plural, scaleFor, threeDigits, unbroken } from './units';
 
 const text = (value: number | null, unit: string): string => format(value, unit).replace('\u00a0', ' ');
 
@@ -59,6 +59,18 @@ describe('others', () => {
     expect(dateText(null)).toBe('—');
     expect(plural(1, 'host')).toBe('1 host');
     expect(plural(1200, 'host')).toBe('1,200 hosts');
+  });
+});
+
+describe('unbroken', () => {
+  it.each([
+    ['15.8 ms, 26.6 % of it', '15.8_ms, 26.6_% of it'],
+    ['4.47 GFLOP/s of 918 TFLOP/s a core', '4.47_GFLOP/s of 918_TFLOP/s a core'],
+    ['20 GiB at 2.46 s; < 0.01 %', '20_GiB at 2.46_s; <_0.01_%'],
+    ['± 1.76 ms', '±_1.76_ms'],
+    ['4 simple steps, 5 slow, 2 B-trees', '4 simple steps, 5 slow, 2 B-trees'],
+  ])('%s', (text, expected) => {
+    expect(unbroken(text).replace(/\u00a0/g, '_')).toBe(expected);
   });
 });
 

@@ -121,7 +121,7 @@ export function exactText(value: number | null | undefined, unit: string): strin
   return EXACT.format(value) + (label ? ` ${label}` : '');
 }
 
-const BEFORE_UNIT = /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/]))|(?<=[<>±]) (?=[−\d])/g;
+const BEFORE_UNIT = /(?<=\d) (?=(?:%|[pnµm]?s|min|h|[KMGTP]?i?B|[kKMGTPE]?(?:B|FLOP)\/s|FLOP\/B)(?![\w/-]))|(?<=[<>±]) (?=[−\d])/g;
 
 /** A text of the server whose numbers stay on one line with their units. */
 export function unbroken(text: string): string {

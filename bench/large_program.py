@@ -97,7 +97,12 @@ def _buffers(n: int) -> dict[int, Any]:
             free.append(slots[done])
     for rest in (done for done_at in ends.values() for done in done_at):
         events.append({1: _FREE, 2: rest, 3: "main", 4: f"{opcode_of(rest)}.{rest}"})
-    temporary = {1: 1, 2: (max(slots.values()) + 1) * _N_BYTES, 8: 0, 9: [{1: i, 2: slot * _N_BYTES, 3: _N_BYTES} for i, slot in slots.items()]}
+    temporary = {
+        1: 1,
+        2: (max(slots.values()) + 1) * _N_BYTES,
+        8: 0,
+        9: [{1: i, 2: slot * _N_BYTES, 3: _N_BYTES} for i, slot in slots.items()],
+    }
     whole = {2: _N_BYTES, 8: 0}
     allocations = [
         {1: 0, **whole, 5: 1, 6: 0, 9: [{1: 1, 2: 0, 3: _N_BYTES}]},

@@ -8,6 +8,7 @@ host B     ────▏all-reduce▕──────▏all-reduce▕── 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,15 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.stat_rows import first_ints, marked, values_at
+from tb_tpuprof.native import joined
+from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 
 Int64s = npt.NDArray[np.int64]
-_COLLECTIVE = re.compile(r"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|nccl|rccl", re.IGNORECASE)
+_COLLECTIVE = re.compile(rb"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|nccl|rccl")
+_PARTS = (b"reduce", b"gather", b"to-all", b"toall", b"ccl")  # each collective's name holds one
 _FEWEST = 3  # moments that hosts must share
 _MOST = 4096
 _TO_DEVIATION = 1.4826  # the median absolute deviation of normally spread values, by this, is their standard deviation
@@ -100,13 +104,30 @@ def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
     devices = [*roles.tensor_cores, *roles.gpus][:1]
     if not devices:
         return np.empty(0, np.intp)
-    names = trace.metadata["name"]
-    texts = {int(name): bool(_COLLECTIVE.search(trace.strings.get(int(name)))) for name in np.unique(names).tolist()}
-    is_one = np.array([texts[int(name)] for name in names.tolist()], np.bool_)
     spans = [np.arange(*trace.line_offsets[line : line + 2]) for line in trace.lines_of(devices).tolist()]
     events = np.concatenate([np.empty(0, np.int64), *spans]).astype(np.intp)
-    found: npt.NDArray[np.intp] = events[is_one[trace.events["metadata"][events]]]
+    metadata = trace.events["metadata"][events]
+    names = trace.metadata["name"].astype(np.int64)
+    used = marked(metadata, len(names))
+    used = used[names[used] >= 0]
+    is_one = np.zeros(len(names), np.bool_)
+    is_one[used] = _named_collectives(trace.strings, names[used])
+    found: npt.NDArray[np.intp] = events[is_one[metadata]]
     return found
+
+
+def _named_collectives(strings: Strings, names: Int64s) -> npt.NDArray[np.bool_]:
+    """Which strings name a collective. Names may be expressions, and there are many: only those that hold a part of one are looked into."""
+    blob, offsets = joined(strings.blob, strings.offsets[names], strings.sizes[names])
+    text, bounds = blob.tobytes().lower(), offsets.tolist()
+    result = np.zeros(len(names), np.bool_)
+    for part in _PARTS:
+        at = text.find(part)
+        while at >= 0:
+            row = bisect_right(bounds, at) - 1
+            result[row] |= bool(_COLLECTIVE.search(text, bounds[row], bounds[row + 1]))
+            at = text.find(part, bounds[row + 1])
+    return result
 
 
 def _last(number: Int64s, end_ps: Int64s) -> Moments:

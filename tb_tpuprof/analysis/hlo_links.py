@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.op_labels import distinct_codes
 from tb_tpuprof.analysis.stat_rows import first_ints, marked, values_at
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.native import rows_of
+from tb_tpuprof.native import joined, rows_of
 from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int64]
@@ -32,23 +34,42 @@ class LinkedOp:
     path: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HloLinks:
-    """`events` (ascending) are those that name an operation, `op` which of `ops` each one is of.
+    """`events` (ascending) are those that name an operation, `op` which of the operations each one is of.
 
-    `unreadable` says for each program whose HLO is damaged or cannot be reached why.
+    A row per operation: `program` its id, `string` what events call it (of `strings`), `instruction` its row in the program's module, -1
+    where no HLO in the trace tells of it. `unreadable` says for each program whose HLO is damaged or cannot be reached why.
     """
 
-    ops: tuple[LinkedOp, ...]
+    program: Rows
+    string: Rows
+    instruction: Rows
+    strings: Strings
     events: Rows
     op: Rows
     unreadable: dict[int, str]
 
+    def __len__(self) -> int:
+        return len(self.program)
+
+    def named(self, program: int, name: str) -> Rows:
+        """The operations of a program that name an instruction: several where it was called in several ways."""
+        mine = np.flatnonzero(self.program == program)
+        texts = self.strings.take(self.string[mine])
+        return mine[[text.endswith(name) and _name(_path(text)) == name for text in texts]] if texts else mine
+
+    @cached_property
+    def ops(self) -> tuple[LinkedOp, ...]:
+        """The operations one by one."""
+        columns = (column.tolist() for column in (self.program, self.instruction))
+        paths = [_path(text) for text in self.strings.take(self.string)]
+        return tuple(LinkedOp(program, _name(path), row, path) for program, row, path in zip(*columns, paths, strict=True))
+
     @cached_property
     def n_unknown(self) -> int:
         """Events of operations of which no HLO in the trace tells."""
-        unknown = np.array([op.instruction < 0 for op in self.ops], np.bool_)
-        return int(unknown[self.op].sum()) if len(self.ops) else 0
+        return int((self.instruction < 0)[self.op].sum()) if len(self) else 0
 
 
 @once
@@ -59,12 +80,27 @@ def hlo_links(trace: Trace) -> HloLinks:
     fresh = ~np.isin(more[0], events)
     events, program, string = (np.concatenate((own, other[fresh])) for own, other in zip((events, program, string), more, strict=True))
     order = np.argsort(events, kind="stable")
-    keys = np.column_stack((program[order], string[order]))
-    pairs, op = np.unique(keys, axis=0, return_inverse=True)
+    numbers, code = distinct_codes(program[order])
+    keys, op = distinct_codes(code * len(trace.strings) + string[order])
+    of_program, text = np.divmod(keys, len(trace.strings))
     unreadable: dict[int, str] = {}
-    modules = {number: _module(trace, number, unreadable) for number in np.unique(program).tolist()}
-    ops = tuple(_op(trace, number, text, modules[number]) for number, text in pairs.tolist())
-    return HloLinks(ops, events[order], op.reshape(-1).astype(np.int64), unreadable)
+    instruction = np.full(len(keys), -1, np.int64)
+    for i, number in enumerate(numbers.tolist()):
+        module = _module(trace, number, unreadable)
+        if module is not None:
+            mine = np.flatnonzero(of_program == i)
+            instruction[mine] = _rows_named(trace.strings, text[mine], module)
+    return HloLinks(numbers[of_program], text, instruction, trace.strings, events[order], op, unreadable)
+
+
+def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
+    """The instruction that each text names: itself, or the last part of a path of calls."""
+    blob, offsets = joined(strings.blob, strings.offsets[texts], strings.sizes[texts])
+    rows = module.rows_named(blob, offsets).astype(np.int64)
+    marks = np.flatnonzero((blob == ord("/")) | (blob == ord(":")) | (blob == ord("%")))
+    for i in np.unique(np.searchsorted(offsets, marks, "right") - 1).tolist():
+        rows[i] = module.by_name.get(_name(_path(strings[int(texts[i])])), -1)
+    return rows
 
 
 def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
@@ -109,8 +145,9 @@ def _module(trace: Trace, program: int, unreadable: dict[int, str]) -> HloModule
         return None
 
 
-def _op(trace: Trace, program: int, text: int, module: HloModule | None) -> LinkedOp:
-    path = tuple(part for part in trace.strings.get(text).replace("::", "/").split("/") if part)
-    name = path[-1].removeprefix("%") if path else ""
-    instruction = -1 if module is None else module.by_name.get(name, -1)
-    return LinkedOp(program, name, instruction, path)
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.replace("::", "/").split("/") if part)
+
+
+def _name(path: tuple[str, ...]) -> str:
+    return path[-1].removeprefix("%") if path else ""

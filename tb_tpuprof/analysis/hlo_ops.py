@@ -6,7 +6,7 @@ that name an HLO instruction), and XLA:CPU (the host's threads).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,11 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo_cost import ELEMENTWISE, TRANSCENDENTAL
 from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, join_work
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.op_labels import distinct_codes
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -66,10 +68,11 @@ def words_of(texts: Sequence[str]) -> Words:
     return Words(codes, tuple(rows))
 
 
-def words_by_id(ids: Int64s, text: Callable[[int], str]) -> Words:
+def words_by_id(ids: Int64s, strings: Strings) -> Words:
     """A column of numbers of texts; -1 is the empty text."""
-    distinct, codes = np.unique(ids, return_inverse=True)
-    return Words(codes.reshape(-1), tuple(text(i) if i >= 0 else "" for i in distinct.tolist()))
+    distinct, codes = distinct_codes(ids)
+    n_none = int(np.count_nonzero(distinct < 0))
+    return Words(codes.astype(np.int64), ("",) * n_none + tuple(strings.take(distinct[n_none:])))
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,18 @@ class HloOps:
         """Operations that only run others."""
         return self.category.is_in(CONTAINERS)
 
-    @property
+    @cached_property
     def by_self_time(self) -> Rows:
         """Rows by self time, the longest first, then by name."""
-        rank = np.empty(len(self.name.strings), np.int64)
-        rank[np.array(sorted(range(len(rank)), key=self.name.strings.__getitem__), np.int64)] = np.arange(len(rank))
-        names = rank[self.name.codes] if len(self) else _NO_INTS
-        order: Rows = np.lexsort((names, -self.self_ps))
+        order: Rows = np.argsort(-self.self_ps, kind="stable")
+        time = self.self_ps[order]
+        starts = np.flatnonzero(np.append(True, time[1:] != time[:-1])) if len(order) else np.empty(0, np.intp)
+        sizes = np.diff(np.append(starts, len(order)))
+        texts, codes = self.name.strings, self.name.codes
+        for start, n in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+            tied = order[start : start + n]
+            names = [texts[code] for code in codes[tied].tolist()]
+            order[start : start + n] = tied[sorted(range(n), key=names.__getitem__)]
         return order
 
     def find(self, program: int, name: str) -> int:

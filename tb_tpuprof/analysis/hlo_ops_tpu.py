@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, program_titles, words_by_id
 from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, stated_work
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, mix, values_at
@@ -32,6 +34,39 @@ class _Sums:
         self.n_cores = 0
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Rows of metadata that are `used`, the operation that each is of, and for each operation the `first` of them."""
+
+    sums: _Sums
+    used: Rows
+    first: Rows
+    op: Int64s
+
+
+@once
+def _counted(trace: Trace) -> _Counted:
+    sums = _all_cores(trace)
+    n = len(trace.metadata)
+    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
+    used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
+    # One operation on one kind of core is a row, whichever core's metadata names it.
+    key = mix(mix(program[used], trace.event_names[used].astype(np.int64)), sums.is_sparse[used].astype(np.int64))
+    _, first, at = np.unique(key, return_index=True, return_inverse=True)
+    return _Counted(sums, used, first, at.reshape(-1).astype(np.int64))
+
+
+def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
+    """Events of the TensorCores' operations, and the row of `tpu_hlo_ops` that counts each."""
+    counted = _counted(trace)
+    of_metadata = np.full(len(trace.metadata), -1, np.int64)
+    of_metadata[counted.used] = counted.op
+    lines = [line for plane in planes(trace).tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
+    events = np.concatenate([np.empty(0, np.intp), *(device_spans(trace, line).rows for line in lines)]).astype(np.intp)
+    op = of_metadata[trace.events["metadata"][events]]
+    return events[op >= 0], op[op >= 0]
+
+
 def tpu_hlo_ops(trace: Trace) -> HloOps:
     """Operations by (program, name); metadata without a program or a symbol is left out, as the peer does.
 
@@ -39,22 +74,16 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     states any are asked of the cost model. Operations of SparseCores have `core` SparseCore; their time runs beside the
     TensorCores', so it is in no share and no span.
     """
-    sums = _all_cores(trace)
-    n = len(trace.metadata)
-    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
-    used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
+    counted = _counted(trace)
+    sums, used, first, at = counted.sums, counted.used, counted.first, counted.op
+    n, n_ops = len(trace.metadata), len(first)
+    program = trace.metadata_stats.dense_ints("program_id", n)
     names = trace.event_names[used].astype(np.int64)
-    # One operation on one kind of core is a row, whichever core's metadata names it.
-    key = mix(mix(program[used], names), sums.is_sparse[used].astype(np.int64))
-    _, first, at = np.unique(key, return_index=True, return_inverse=True)
-    at, n_ops = at.reshape(-1), len(first)
     rows = used[first]
-    strings = trace.strings.all
     columns: dict[str, Any] = {
-        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), strings.__getitem__)
-        for ours, key in _TEXTS.items()
+        ours: words_by_id(trace.metadata_stats.dense_texts(key, n)[rows].astype(np.int64), trace.strings) for ours, key in _TEXTS.items()
     }
-    name = columns["name"] = words_by_id(names[first], strings.__getitem__)
+    name = columns["name"] = words_by_id(names[first], trace.strings)
     columns |= {ours: sum_by(at, getattr(sums, ours)[used], n_ops) for ours in _SUMS}
     costs = ProgramCosts(trace)
     silent = ~np.isin(program[rows], program[_stating(trace)])

@@ -13,14 +13,16 @@ from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps, hlo_ops
+from tb_tpuprof.analysis.hlo_ops_tpu import tpu_occurrences
 from tb_tpuprof.analysis.hlo_work import Work
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
-from tb_tpuprof.analysis.planes import OP_LINE, planes
+from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.steps import steps as trace_steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class StepWork:
 def step_work(trace: Trace) -> StepWork:
     """Work of each step of one host: occurrences of its operations × what one of them does. Containers do nothing themselves."""
     steps, ops = trace_steps(trace), hlo_ops(trace)
+    if not len(steps):
+        return StepWork((), _NONE, _NONE, ops.work.taken(np.empty(0, np.intp)))
     rows, op, time_ps = _occurrences(trace, ops)
     group = groups(trace).group[rows].astype(np.int64)
     order = np.argsort(steps.number, kind="stable")
@@ -89,6 +93,9 @@ def _by_step(step: Int64s, values: npt.NDArray[np.float64], n: int) -> npt.NDArr
 
 def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
     """First event, operation and time of each occurrence, as `hlo_ops` counts them."""
+    if ops.kind == "TPU":
+        counted, op = tpu_occurrences(trace)
+        return counted, op, trace.events["duration_ps"][counted]
     links = hlo_links(trace)
     own = np.flatnonzero(~ops.is_sparse).tolist()
     texts, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
@@ -109,10 +116,6 @@ def _is_counted(trace: Trace, kind: str, events: Int64s) -> npt.NDArray[np.bool_
     line = trace.event_line[events]
     plane = trace.lines["plane"][line]
     roles = planes(trace)
-    if kind == "TPU":
-        named = np.array([name == OP_LINE for name in trace.line_names], np.bool_)
-        counted: npt.NDArray[np.bool_] = named[line] & np.isin(plane, roles.tensor_cores)
-        return counted
     if kind == "GPU":
         streams = [stream_events(trace, gpu) for gpu in roles.gpus]
         return np.isin(events, np.concatenate(streams)) if streams else np.zeros(len(events), np.bool_)

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import ASYNC_OP_LINE
-from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
 
 # Their time is that of the instructions that they run.
@@ -42,29 +43,21 @@ def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
     operations on its line of operations: it is left out.
     """
     links = hlo_links(trace)
-    n_ops = len(links.ops)
     is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
     counts = ~is_async_line[trace.event_line[links.events]]
     op, events = links.op[counts], links.events[counts]
     on_device = values_at(events, *first_ints(trace, "device_duration_ps"), -1)
     duration = np.where(on_device >= 0, on_device, trace.events["duration_ps"][events])
-    time = np.zeros(n_ops, np.int64)
-    np.add.at(time, op, duration)
-    n = np.bincount(op, minlength=n_ops)
-    by_program: dict[int, dict[int, list[int]]] = {}
-    for i, named in enumerate(links.ops):
-        if named.instruction >= 0 and n[i]:
-            entry = by_program.setdefault(named.program_id, {}).setdefault(named.instruction, [0, 0])
-            entry[0] += int(time[i])
-            entry[1] += int(n[i])
-    return {program: _times(rows) for program, rows in by_program.items()}
+    time, n = sum_by(op, duration, len(links)), np.bincount(op, minlength=len(links)).astype(np.int64)
+    known = np.flatnonzero((links.instruction >= 0) & (n > 0))
+    result = {}
+    for program in np.unique(links.program[known]).tolist():
+        mine = known[links.program[known] == program]
+        rows, at = distinct_codes(links.instruction[mine])
+        result[program] = ProgramTimes(rows, sum_by(at, time[mine], len(rows)), sum_by(at, n[mine], len(rows)))
+    return result
 
 
 def times_of(trace: Trace, program_id: int) -> ProgramTimes:
     """Times of one program's instructions."""
     return hlo_times(trace).get(program_id, _NONE)
-
-
-def _times(found: dict[int, list[int]]) -> ProgramTimes:
-    rows = np.array(sorted(found), np.int64)
-    return ProgramTimes(rows, np.array([found[row][0] for row in rows.tolist()]), np.array([found[row][1] for row in rows.tolist()]))

@@ -63,8 +63,9 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
     space[0] = n_bytes
     at = np.full(n, -1, np.int64)
     at[rows] = np.arange(len(rows))
-    spans = [span for span in stats.spans("memory_access_breakdown") if at[span[0]] >= 0]
-    space[:, at[[owner for owner, _, _ in spans]]] = bytes_by_space(trace, spans)
+    owner, position, size = stats.places("memory_access_breakdown")
+    used = np.flatnonzero(at[owner] >= 0)
+    space[:, at[owner[used]]] = bytes_by_space(trace, position[used], size[used])
     return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
 
 

@@ -11,17 +11,16 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import union_ps
 from tb_tpuprof.analysis.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memory_accesses import bytes_by_space
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
-from tb_tpuprof.analysis.proto_fields import messages, number_field
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 SPARSE_OP_LINE = "Sparse Core Ops"
-HBM = 1  # memory space in a MemoryAccessBreakdown
 
 # Operations in which a TensorCore only waits or hands data over: not on duty. Source: OpenXLA's profiler (`IsOffDutyOp`).
 OFF_DUTY = frozenset(
@@ -124,18 +123,13 @@ def _tpu_work(trace: Trace) -> tuple[float, float]:
     for plane in planes(trace).tensor_cores:
         for line in lines_named(trace, plane, (OP_LINE,)):
             count += np.bincount(trace.events["metadata"][device_spans(trace, line).rows], minlength=n)
-    for owner, position, size in stats.spans("memory_access_breakdown"):
-        if count[owner]:
-            hbm[owner] = hbm_bytes_of(trace.source.read(position, size))
+    owner, position, size = stats.places("memory_access_breakdown")
+    used = np.flatnonzero(count[owner])
+    hbm[owner[used]] = bytes_by_space(trace, position[used], size[used])[0]
     containers = [i for i in (trace.strings.find(name) for name in CONTAINERS) if i >= 0]
     counted = (program != -1) & (symbol != 0) & ~np.isin(stats.dense_texts("hlo_category", n), containers)
     times = np.where(counted, count, 0).astype(np.float64)
     return float((flops * times).sum()), float((hbm * times).sum())
-
-
-def hbm_bytes_of(breakdown: bytes) -> int:
-    """Bytes read from and written to HBM by one occurrence, of a serialized MemoryAccessBreakdown."""
-    return sum(number_field(access, 3) for access in messages(breakdown, 1) if number_field(access, 2) == HBM)
 
 
 def _duty(trace: Trace) -> tuple[int, int]:

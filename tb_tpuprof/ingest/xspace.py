@@ -20,7 +20,7 @@ from tb_tpuprof.ingest import ordering
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
-from tb_tpuprof.native.interning import intern
+from tb_tpuprof.native.interning import intern, joined
 from tb_tpuprof.native.wire import fields, spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -53,11 +53,19 @@ class Spans:
 
     def intern(self, data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], Strings]:
         """Id of each string, and the distinct strings; the last of all is what nameless events are called."""
-        starts, sizes = np.concatenate([*self.starts, _NONE]), np.concatenate([*self.sizes, _NONE])
+        starts, sizes = self._all()
         ids, first = intern(data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
-        blob = data.data
-        distinct = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
-        return ids, Strings.of([*(bytes(blob[a : a + n]) for a, n in distinct), UNKNOWN_EVENT])
+        blob, offsets = joined(data, starts[first], sizes[first])
+        blob = np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)])
+        return ids, Strings(blob, np.append(offsets, len(blob)))
+
+    def texts(self, data: npt.NDArray[np.uint8], rows: Ints) -> list[bytes]:
+        """Some of the strings."""
+        starts, sizes = (column[rows].tolist() for column in self._all())
+        return [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
+
+    def _all(self) -> tuple[Ints, Ints]:
+        return np.concatenate([*self.starts, _NONE]), np.concatenate([*self.sizes, _NONE])
 
 
 _NONE: Ints = np.empty(0, np.int64)
@@ -153,7 +161,7 @@ class _Assembly:
     def __init__(self, data: npt.NDArray[np.uint8], planes: list[PlaneParts], strings: Spans) -> None:
         self.planes = planes
         self.strings = strings
-        self.names, self.texts = strings.intern(data)
+        self.names: npt.NDArray[np.int32] = np.empty(0, np.int32)
         self.events = empty_columns(schema.EVENTS, sum(int(plane.lines.n_events.sum()) for plane in planes))
         if len(data) < 2**32:
             self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
@@ -165,7 +173,7 @@ class _Assembly:
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
         """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
         start_ns = self._start_ns()
-        is_hot = self._hot_texts()
+        is_hot = self._hot_stats(file.data)
         lines, in_order = self.lines.read(start_ns, lambda plane, decoder: self._open_plane(plane, decoder, is_hot))
         self._read_own_stats()
         decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
@@ -194,13 +202,13 @@ class _Assembly:
         all_times = np.concatenate([*times, _NONE])
         return int(all_times.min()) if len(all_times) else 0
 
-    def _hot_texts(self) -> npt.NDArray[np.bool_]:
+    def _hot_stats(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """For each string so far whether it is the name of a stat to be decoded now."""
-        plane_names = [self.texts.get(int(self.names[plane.name])) for plane in self.planes]
-        hot = {name.encode() for name in schema.hot_stats(plane_names)}
-        is_hot: npt.NDArray[np.bool_] = np.diff(self.texts.offsets) <= max(map(len, hot))
-        for i in np.flatnonzero(is_hot).tolist():
-            is_hot[i] = self.texts.bytes_at(i) in hot
+        plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
+        hot = {name.encode() for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])}
+        stat_names = np.concatenate([_NONE, *(p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes)]).astype(np.int64)
+        is_hot = np.zeros(self.strings.n, np.bool_)
+        is_hot[stat_names] = [text in hot for text in self.strings.texts(data, stat_names)]
         return is_hot
 
     def _add_texts(self, decoder: Decoder) -> slice:
@@ -216,8 +224,8 @@ class _Assembly:
         stat_rows = np.arange(len(plane.stat_ids), dtype=np.int32) + np.int32(self.stat_rows[number])
         keep = stat_rows
         if is_hot is not None:
-            names = self.names[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
-            keep = np.where(is_hot[names], stat_rows, -1).astype(np.int32)
+            hot = is_hot[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
+            keep = np.where(hot, stat_rows, -1).astype(np.int32)
         decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
 
     def _read_own_stats(self) -> None:

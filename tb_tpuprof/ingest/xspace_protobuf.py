@@ -48,7 +48,7 @@ class _Rows:
     metadata_stats: list[Any] = field(default_factory=list)
     plane_stats: list[Any] = field(default_factory=list)
     messages: list[Any] = field(default_factory=list)
-    blobs: list[bytes] = field(default_factory=list)
+    blob: bytearray = field(default_factory=bytearray)
     n_left_out: int = 0
 
     def string(self, text: bytes) -> int:
@@ -56,16 +56,16 @@ class _Rows:
 
 
 class MessageSource:
-    """The parsed messages, kept: an event's position is its number in `messages` plus one, a blob's its number in `blobs`."""
+    """The parsed messages, kept: an event's position is its number in `messages` plus one, a stat's bytes' their place in `blob`."""
 
-    def __init__(self, messages: list[Any], blobs: list[bytes], names: list[dict[int, bytes]]) -> None:
+    def __init__(self, messages: list[Any], blob: bytearray, names: list[dict[int, bytes]]) -> None:
         self.messages = messages
-        self.blobs = blobs
+        self.blob = blob
         self.names = names
 
     def read(self, position: int, size: int) -> bytes:
-        """The blob, up to its size."""
-        return self.blobs[position][:size]
+        """Bytes of stats, which stand end to end."""
+        return bytes(self.blob[position : position + size])
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
         """All stats of an event."""
@@ -167,8 +167,8 @@ def _stats(rows: _Rows, owner: int, stats: Any, names: dict[int, bytes], wanted:
             kind, value = schema.TEXT, names[value]
         if kind == schema.BYTES:
             size = len(value)
-            rows.blobs.append(value)
-            value = len(rows.blobs) - 1
+            rows.blob += value
+            value = len(rows.blob) - len(value)
         elif kind == schema.TEXT:
             value = rows.string(value)
         elif kind == schema.DOUBLE:
@@ -215,5 +215,5 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
     for name, found in (("event_stats", stats), ("metadata_stats", rows.metadata_stats), ("plane_stats", rows.plane_stats)):
         by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
-    source = MessageSource(rows.messages, rows.blobs, names)
+    source = MessageSource(rows.messages, rows.blob, names)
     return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)

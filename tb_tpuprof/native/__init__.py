@@ -10,7 +10,7 @@ import os
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
-    from tb_tpuprof.native.interning import intern
+    from tb_tpuprof.native.interning import intern, joined
     from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
     from tb_tpuprof.native.json_events import scan
     from tb_tpuprof.native.packing import Looks, is_dense, packed
@@ -33,12 +33,12 @@ except ImportError:
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
-    from tb_tpuprof.native.plain_wire import fields, intern, ints, parts, spans
+    from tb_tpuprof.native.plain_wire import fields, intern, ints, joined, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
     "IS_COMPILED", "EventWriter", "Looks", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "is_dense",
-    "lanes", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals",
-    "rows_by_depth", "rows_of", "runs", "scan", "sequence", "spans", "tally",
+    "joined", "lanes", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts",
+    "range_totals", "rows_by_depth", "rows_of", "runs", "scan", "sequence", "spans", "tally",
 ]  # fmt: skip

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Byte strings scattered over a file → one id per distinct string. Compiled; the twin is a dict."""
+"""Byte strings scattered over a file → one id per distinct string, or all of them end to end. Compiled; the twin is a dict."""
 
 import cython
 import numpy as np
@@ -79,3 +79,32 @@ def intern(
                 k += 1
             out[i] = t[slot]
     return ids, first[:k].copy()
+
+
+def joined(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+):
+    """The byte strings end to end: (uint8[sum of sizes], offsets int64[n + 1]). Raises ValueError where a span lies outside of the data."""
+    n: int64_t = starts.shape[0]
+    limit: int64_t = data.shape[0]
+    offsets = np.zeros(n + 1, np.int64)
+    o: int64_t[::1] = offsets
+    i: int64_t
+    with cython.nogil:
+        for i in range(n):
+            if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
+                with cython.gil:
+                    raise ValueError("a span lies outside of the data")
+            o[i + 1] = o[i] + sizes[i]
+    blob = np.empty(o[n], np.uint8)
+    if o[n] == 0:
+        return blob, offsets
+    b: uint8_t[::1] = blob
+    p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+    with cython.nogil:
+        for i in range(n):
+            if sizes[i] > 0:
+                memcpy(cython.address(b[o[i]]), p + starts[i], sizes[i])
+    return blob, offsets

@@ -96,6 +96,16 @@ def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArr
     return ids, np.array(first, np.int64)
 
 
+def joined(data: Bytes, starts: Ints, sizes: Ints) -> tuple[npt.NDArray[np.uint8], Ints]:
+    """The byte strings end to end, and where each begins (offsets [n + 1])."""
+    blob = data.data
+    spans = list(zip(starts.tolist(), sizes.tolist(), strict=True))
+    if not all(_is_inside(start, size, len(blob)) for start, size in spans):
+        raise ValueError("a span lies outside of the data")
+    text = b"".join(bytes(blob[start : start + size]) for start, size in spans)
+    return np.frombuffer(bytearray(text), np.uint8), np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
 def _is_inside(start: int, size: int, limit: int) -> bool:
     return start >= 0 and 0 <= size <= limit - start
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_classes import class_of
 from tb_tpuprof.analysis.hlo_graph import HloGraph, Node
@@ -21,19 +23,27 @@ _MOST_FRAMES = 12
 N_HOT, N_COMPUTATIONS = 100, 2000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Timed:
     """A module and the times of its instructions; `total_ps` counts none twice (loops and calls are left out)."""
 
     module: HloModule
     times: ProgramTimes
 
-    @property
+    @cached_property
+    def hottest(self) -> npt.NDArray[np.int64]:
+        """The instructions that took most time; loops and calls, whose time is that of others, are left out."""
+        own = np.flatnonzero(self._is_own)
+        return self.times.rows[own[np.argsort(-self.times.time_ps[own], kind="stable")[:N_HOT]]]
+
+    @cached_property
     def total_ps(self) -> int:
         """Time of all instructions, without those that only run others."""
-        module = self.module
-        keep = [module.opcode(row) not in CONTAINERS for row in self.times.rows.tolist()]
-        return int(self.times.time_ps[np.array(keep, np.bool_)].sum()) if keep else 0
+        return int(self.times.time_ps[self._is_own].sum())
+
+    @cached_property
+    def _is_own(self) -> npt.NDArray[np.bool_]:
+        return ~self.module.has_opcode(CONTAINERS)[self.times.rows]
 
     def columns(self, rows: Sequence[int]) -> tuple[Column, ...]:
         """Time, share and number of events of instructions; unknown where none was traced."""
@@ -136,9 +146,8 @@ def _computation(module: HloModule, row: int) -> str:
 
 
 def hot_table(timed: Timed) -> Table:
-    """The instructions that took most time; loops and calls, whose time is that of others, are left out."""
-    order = np.argsort(-timed.times.time_ps, kind="stable")
-    rows = [row for row in timed.times.rows[order].tolist() if timed.module.opcode(row) not in CONTAINERS][:N_HOT]
+    """The instructions that took most time."""
+    rows = timed.hottest.tolist()
     return instructions_table(timed, "Hottest instructions", rows, f"the first {N_HOT}" if len(rows) == N_HOT else "")
 
 

@@ -116,9 +116,8 @@ def _center(timed: Timed, op: str) -> int:
 
 def _first(timed: Timed) -> int:
     module = timed.module
-    hot = hot_table(timed).columns[0]
-    if hot.strings:
-        return module.find(hot.strings[0])
+    if len(timed.hottest):
+        return int(timed.hottest[0])
     row = _root_of(module, module.info.entry) if module.info.entry >= 0 else -1
     if row < 0 and not module.n_instructions:
         raise ToolUnavailable(TOOL.name, f"the HLO of {module.info.name} has no instructions.", "Choose another program.")

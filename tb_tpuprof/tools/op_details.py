@@ -202,7 +202,7 @@ def _longest(trace: Trace, ops: HloOps) -> dict[str, Scalar]:
     """Where its longest event is, for the timeline."""
     links = hlo_links(trace)
     program, name = int(ops.program[0]), ops.name[0]
-    wanted = [i for i, op in enumerate(links.ops) if op.name == name and op.program_id == program]
+    wanted = links.named(program, name)
     events = links.events[np.isin(links.op, wanted)]
     if not len(events):
         return {}

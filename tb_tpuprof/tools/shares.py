@@ -16,9 +16,11 @@ N_SLICES = 10
 def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none: str = "(none)") -> Table:
     """`name`, `self_time_ps`, `fraction`: at most 10 slices and `Other`."""
     totals = sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64)
-    order = sorted((i for i in range(len(totals)) if totals[i] > 0), key=lambda i: (-int(totals[i]), names.strings[i]))
-    slices = [(names.strings[i] or none, int(totals[i])) for i in order[:N_SLICES]]
-    rest = sum(int(totals[i]) for i in order[N_SLICES:])
+    taken = np.flatnonzero(totals > 0)
+    least = np.partition(totals[taken], -N_SLICES)[-N_SLICES] if len(taken) > N_SLICES else 0
+    largest = sorted(taken[totals[taken] >= least].tolist(), key=lambda i: (-int(totals[i]), names.strings[i]))[:N_SLICES]
+    slices = [(names.strings[i] or none, int(totals[i])) for i in largest]
+    rest = int(totals[taken].sum()) - sum(time for _, time in slices)
     if rest:
         slices.append(("Other", rest))
     times = np.array([time for _, time in slices], np.int64)
@@ -27,4 +29,4 @@ def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none:
         Column("self_time_ps", "Self time", times, "ps"),
         Column("fraction", "Share", times / (int(times.sum()) or 1), "fraction"),
     )
-    return Table(title, columns, f"{len(order) - N_SLICES} more in Other" if rest else "")
+    return Table(title, columns, f"{len(taken) - N_SLICES} more in Other" if rest else "")

@@ -17,10 +17,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import intern, joined
 from tb_tpuprof.trace.hlo_attributes import Attributes, ModuleHeader
 from tb_tpuprof.trace.hlo_buffers import BufferAssignment
 from tb_tpuprof.trace.hlo_frames import StackFrames
 from tb_tpuprof.trace.hlo_shape import Shape
+from tb_tpuprof.trace.strings import find_bytes
 from tb_tpuprof.trace.table import Table
 
 Bytes = npt.NDArray[np.uint8]
@@ -59,6 +61,9 @@ class Ragged:
         return Ragged(offsets, self.owner[order])
 
 
+_SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions
+
+
 class SpanStrings(Sequence[str]):
     """Distinct strings that stay where they stand in the file's bytes; decoded one by one when asked for."""
 
@@ -89,13 +94,7 @@ class SpanStrings(Sequence[str]):
 
     def find(self, text: str) -> int:
         """Id of a string, -1 if there is none such. Looks at those of the same length only."""
-        wanted = np.frombuffer(text.encode(), np.uint8)
-        found = np.flatnonzero(self.sizes == len(wanted))
-        for at, byte in enumerate(wanted):
-            if len(found) < 2:
-                break
-            found = found[self.data[self.starts[found] + at] == byte]
-        return next((i for i in found.tolist() if self[i] == text), -1)
+        return find_bytes(self.data, self.starts, self.sizes, text.encode("utf-8", "surrogatepass"))
 
 
 class HloSource(Protocol):
@@ -217,6 +216,15 @@ class HloModule:
         string = self.strings.find(name.removeprefix("%"))
         rows = np.flatnonzero(self.computations["name"] == string) if string >= 0 else np.empty(0, np.intp)
         return int(rows[0]) if len(rows) else -1
+
+    def rows_named(self, names: Bytes, offsets: npt.NDArray[np.int64]) -> Rows:
+        """The instruction of each name, -1 where there is none: name i is the UTF-8 in names[offsets[i]:offsets[i + 1]]. For many."""
+        ids = self.instructions["name"].astype(np.int64)
+        own, own_offsets = joined(self.data, self.strings.starts[ids], self.strings.sizes[ids])
+        starts, ends = (np.concatenate([own_offsets[part], offsets[part] + len(own)]) for part in (slice(-1), slice(1, None)))
+        codes, first = intern(np.concatenate([own, names]), starts, ends - starts, _SEED)
+        found = first[codes[len(ids) :]]
+        return np.where(found < len(ids), found, -1).astype(np.int32)
 
     @cached_property
     def by_name(self) -> dict[str, int]:

@@ -67,10 +67,14 @@ class StatTable:
 
     def spans(self, key: str) -> list[tuple[int, int, int]]:
         """(owner, position in the file, size) of bytes values."""
+        return list(zip(*(column.tolist() for column in self.places(key)), strict=True))
+
+    def places(self, key: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Owners, positions in the file and sizes of bytes values."""
         rows = self.rows(key)
         is_bytes = self.table["kind"][rows] == BYTES
-        columns = (self.table[name][rows][is_bytes].tolist() for name in ("owner", "value", "size"))
-        return list(zip(*columns, strict=True))
+        owner, position, size = (self.table[name][rows][is_bytes].astype(np.int64) for name in ("owner", "value", "size"))
+        return owner, position, size
 
     def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:
         """One int64 per owner, `missing` where it has none; the first of several counts."""

@@ -20,15 +20,16 @@ class Held:
 
     def __init__(self, messages: Sequence[bytes], gap: int = 3) -> None:
         self.data, self.spans, self.source = b"\xff" * 7, [], self
-        for i, message in enumerate(messages):
-            self.spans.append((i, len(self.data), len(message)))
+        for message in messages:
+            self.spans.append((len(self.data), len(message)))
             self.data += message + b"\xff" * gap
 
     def read(self, position: int, size: int) -> bytes:
         return self.data[position : position + size]
 
     def sums(self) -> Any:
-        return bytes_by_space(cast(Any, self), self.spans)
+        position, size = np.array(self.spans, np.int64).reshape(-1, 2).T
+        return bytes_by_space(cast(Any, self), position, size)
 
 
 ACCESS = st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 2**40))

@@ -209,6 +209,11 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
         assert same(wire.parts(block, starts, sizes, number), plain_wire.parts(block, starts, sizes, number))
     inside = (starts >= 0) & (sizes >= 0) & (starts + sizes <= len(data))
     assert same(interning.intern(block, starts[inside], sizes[inside], 1), plain_wire.intern(block, starts[inside], sizes[inside], 1))
+    assert same(interning.joined(block, starts[inside], sizes[inside]), plain_wire.joined(block, starts[inside], sizes[inside]))
+    if not inside.all():
+        for twin in (interning, plain_wire):
+            with pytest.raises(ValueError, match="outside"):
+                twin.joined(block, starts, sizes)
 
 
 @settings(deadline=None, max_examples=200)

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.op_labels import distinct_codes
-from tb_tpuprof.analysis.stat_rows import first_ints, marked, values_at
+from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, marked, values_at
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import joined, rows_of
 from tb_tpuprof.trace.hlo import HloModule

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo_cost import ELEMENTWISE, TRANSCENDENTAL
 from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, join_work
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.op_labels import distinct_codes
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import distinct_codes
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace

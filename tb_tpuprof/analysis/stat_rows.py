@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import rows_of
+from tb_tpuprof.native import number, rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32]
@@ -47,6 +47,12 @@ def distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     first: npt.NDArray[np.bool_] = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     kept: npt.NDArray[np.int64] = ordered[first]
     return kept
+
+
+def distinct_codes(values: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Distinct values, ascending, and which of them each value is."""
+    found, codes = number(np.ascontiguousarray(values, np.int64))
+    return found, codes.astype(np.int64)
 
 
 def marked(rows: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.intp]:

@@ -16,6 +16,7 @@ class DrawnSession:
     """As much of Session as tools use."""
 
     run = "drawn"
+    info = RunInfo("drawn", "", (), "", "ok", "")
 
     def __init__(self, traces: dict[str, Trace]) -> None:
         self.traces = traces

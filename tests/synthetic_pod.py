@@ -13,6 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.pod import PodCore, PodHost, Transfers
+from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
+from tb_tpuprof.analysis.pod_transfers import TransferOp
+from tb_tpuprof.analysis.step_classes import N_CLASSES
+from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import PS_PER_US, PlaneWriter, Stat, core_details, field
@@ -24,7 +29,9 @@ INFEED_US, COMPUTE_US, TRANSFER_US, PERMUTE_US, IDLE_US = 50, 700, 100, 40, 10
 
 @dataclass(frozen=True)
 class Pod:
-    """`slow`: (host, first step, extra µs, what) with what `compute` or `infeed`; `noise`: of the compute time, relative.
+    """`slow`: (host, first step, extra µs, what) with what `compute`, `infeed` or `stall` (idle before it); `slow_cores`: by core.
+
+    `noise`: of the compute time, relative.
 
     Cores of the pod are numbered host after host; each of `n_groups` runs its own all-reduce, and every core passes 1 MiB to the next core.
     """
@@ -36,6 +43,7 @@ class Pod:
     noise: float = 0.0
     seed: int = 0
     n_groups: int = 2
+    slow_cores: tuple[tuple[int, int, float, str], ...] = ()
 
     @property
     def n_cores(self) -> int:
@@ -61,24 +69,84 @@ def hlo(pod: Pod) -> bytes:
     return proto([computation(1, "main", ops, 4)])
 
 
-def busy_us(pod: Pod) -> tuple[Floats, Floats]:
-    """Infeed and compute time of each core and step, in µs."""
+def busy_us(pod: Pod) -> tuple[Floats, Floats, Floats]:
+    """Stalling, infeed and compute time of each core and step, in µs."""
     rng = np.random.default_rng(pod.seed)
-    infeed = np.full((pod.n_cores, pod.n_steps), float(INFEED_US))
+    stall, infeed = np.zeros((pod.n_cores, pod.n_steps)), np.full((pod.n_cores, pod.n_steps), float(INFEED_US))
     compute = COMPUTE_US * (1 + pod.noise * rng.standard_normal((pod.n_cores, pod.n_steps)))
     per_host = pod.n_cores // pod.n_hosts
-    for host, since, extra, what in pod.slow:
-        (infeed if what == "infeed" else compute)[host * per_host : (host + 1) * per_host, since:] += extra
-    return np.rint(infeed), np.rint(compute)  # whole µs: so that steps touch, and do not overlap by a rounding's picosecond
+    of_hosts = [(slice(host * per_host, (host + 1) * per_host), *rest) for host, *rest in pod.slow]
+    for cores, since, extra, what in [*of_hosts, *((slice(core, core + 1), *rest) for core, *rest in pod.slow_cores)]:
+        {"infeed": infeed, "compute": compute, "stall": stall}[str(what)][cores, since:] += extra  # type: ignore[misc]
+    return np.rint(stall), np.rint(infeed), np.rint(compute)  # whole µs: so that steps touch, and do not overlap by a rounding's picosecond
+
+
+@dataclass(frozen=True)
+class Times:
+    """When what happens, in µs: stall, infeed, compute, all-reduce of each core and step; begin and length of each step."""
+
+    stall: Floats
+    infeed: Floats
+    compute: Floats
+    reduce: Floats
+    starts: Floats
+    length: Floats
+
+
+def times_us(pod: Pod) -> Times:
+    """All cores of a group leave the all-reduce together; a step ends when the last has passed its block on."""
+    stall, infeed, compute = busy_us(pod)
+    arrive = stall + infeed + compute
+    leave = np.concatenate([np.broadcast_to(arrive[group].max(axis=0), (len(group), pod.n_steps)) for group in pod.groups]) + TRANSFER_US
+    length = leave.max(axis=0) + PERMUTE_US + IDLE_US
+    return Times(stall, infeed, compute, leave - arrive, np.append(0, np.cumsum(length))[:-1], length)
+
+
+def analysed(pod: Pod, with_hlo: bool = True) -> list[PodHost]:
+    """What `pod_host` makes of the files of the pod, without files: for many trials."""
+    times = times_us(pod)
+    per_host, n_ops = pod.n_cores // pod.n_hosts, 2
+    block = 512 * 512 * 4 if with_hlo else 0
+    permuted = tuple((core, (core + 1) % pod.n_cores) for core in range(pod.n_cores))
+    groups = tuple(tuple(group) for group in pod.groups)
+    ops = (
+        TransferOp("all-reduce.3", "all-reduce", block, int(with_hlo), groups if with_hlo else (), has_hlo=with_hlo),
+        TransferOp("collective-permute.4", "collective-permute", block, 2 * with_hlo, (), permuted if with_hlo else (), has_hlo=with_hlo),
+    )
+    shape = pod.n_cores, pod.n_steps
+    spent_ps = np.stack([times.reduce, np.full(shape, PERMUTE_US)], axis=2) * PS_PER_US
+    arrive = times.stall + times.infeed + times.compute
+    since_ps = np.stack([arrive, arrive + times.reduce], axis=2) * PS_PER_US
+    last_ps = times.starts[None, :, None] * PS_PER_US + since_ps + spent_ps
+    total_ps = np.broadcast_to(times.length * PS_PER_US, shape)
+    part_ps = np.zeros((*shape, N_PARTS))
+    part_ps[:, :, Part.INPUT], part_ps[:, :, Part.HIGH_FLOPS] = times.infeed * PS_PER_US, times.compute * PS_PER_US
+    part_ps[:, :, Part.COLLECTIVE] = spent_ps.sum(axis=2)
+    part_ps[:, :, Part.IDLE] = total_ps - part_ps.sum(axis=2)
+    class_ps = np.zeros((pod.n_steps, N_CLASSES), np.int64)
+    class_ps[:, 0] = total_ps[0]
+    names = tuple(map(str, range(pod.n_steps)))
+    starts_ps, length_ps = (np.rint(values * PS_PER_US).astype(np.int64) for values in (times.starts, times.length))
+    steps = Steps(np.arange(pod.n_steps), names, starts_ps, length_ps, class_ps, "device")
+    result = []
+    for host in range(pod.n_hosts):
+        mine = slice(host * per_host, (host + 1) * per_host)
+        cores = tuple(
+            PodCore(f"TPU:{core % per_host}", core % per_host, core % per_host // 2, core // 2, core)
+            for core in range(mine.start, mine.stop)
+        )
+        transfers = Transfers(
+            ops, spent_ps[mine].astype(np.int64), since_ps[mine].mean(axis=1), (since_ps + spent_ps)[mine].mean(axis=1),
+            np.full((per_host, n_ops), pod.n_steps), last_ps[mine].astype(np.int64)[:, :, : 0 if with_hlo else n_ops],
+        )  # fmt: skip
+        whole = part_ps[mine].astype(np.int64), total_ps[mine].astype(np.int64)
+        result.append(PodHost(f"synthetic-pod-{host}", "TPU", "TPU v3", 1_000_000, steps, cores, *whole, transfers))
+    return result
 
 
 def pod_hosts(pod: Pod, with_hlo: bool = True) -> dict[str, bytes]:
     """The files of the pod by host; clocks differ by up to a second and do not matter."""
-    infeed, compute = busy_us(pod)
-    arrive = infeed + compute
-    leave = np.concatenate([np.broadcast_to(arrive[group].max(axis=0), (len(group), pod.n_steps)) for group in pod.groups]) + TRANSFER_US
-    length = leave.max(axis=0) + PERMUTE_US + IDLE_US
-    starts = np.append(0, np.cumsum(length))[:-1]
+    times = times_us(pod)
     per_host = pod.n_cores // pod.n_hosts
     program = hlo(pod) if with_hlo else b""
     result = {}
@@ -89,7 +157,7 @@ def pod_hosts(pod: Pod, with_hlo: bool = True) -> dict[str, bytes]:
             plane = PlaneWriter(space, f"/device:TPU:{local}")
             details = core_details(local, local // 2) + field(5, core // 2) + field(6, core)  # the last of several counts
             plane.stats(plane.plane, {"device_type_string": "TPU v3", "core_details": details})
-            _core(plane, [infeed[core], compute[core], leave[core] - arrive[core]], starts, length)
+            _core(plane, [times.stall[core], times.infeed[core], times.compute[core], times.reduce[core]], times.starts, times.length)
         main = PlaneWriter(space, "/host:CPU")
         main.event(main.line("main", 1, 1_000_000), "done:NoOp", 0, PS_PER_US)
         if program:
@@ -112,7 +180,7 @@ def _core(plane: PlaneWriter, spent: Sequence[Floats], starts: Floats, length: F
     lines = [plane.line(name, i + 1, 1_000_000) for i, name in enumerate(("Steps", "XLA Ops"))]
     for step, start in enumerate(starts.tolist()):
         plane.event(lines[0], str(step), start * PS_PER_US, float(length[step]) * PS_PER_US)
-        at = start
-        for (name, category), time_us in zip(ops, (*(part[step] for part in spent), PERMUTE_US), strict=True):
+        at = start + float(spent[0][step])
+        for (name, category), time_us in zip(ops, (*(part[step] for part in spent[1:]), PERMUTE_US), strict=True):
             plane.event(lines[1], f"%{name} = {category}()", at * PS_PER_US, float(time_us) * PS_PER_US)
             at += float(time_us)

@@ -46,7 +46,8 @@ class PodCore:
 class Transfers:
     """What cores did in transfers, by core and operation; `time_ps` also by step.
 
-    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences.
+    `begin_ps`, `end_ps`: mean begin and end since the step's start; `count`: occurrences. `last_ps`: when an operation ended last in
+    a step, from the trace's 0, 0 where it did not run; kept only where some operation's HLO is not known, else of no operations.
     """
 
     ops: tuple[TransferOp, ...]
@@ -54,6 +55,7 @@ class Transfers:
     begin_ps: npt.NDArray[np.float64]
     end_ps: npt.NDArray[np.float64]
     count: Int64s
+    last_ps: Int64s
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class PodHost:
 
 @dataclass(frozen=True)
 class _Core:
-    """Events of one core that ran in one of the steps: step, part, transfer (-1: none), times since the step's start, time counted."""
+    """Events of one core that ran in one of the steps: step, name, times since the step's start, time counted."""
 
     total_ps: Int64s
     part_ps: Int64s
@@ -81,6 +83,7 @@ class _Core:
     metadata: Int64s
     begin_ps: Int64s
     duration_ps: Int64s
+    step_start_ps: Int64s
 
 
 def pod_host(trace: Trace) -> PodHost:
@@ -148,7 +151,7 @@ def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
     part_ps = np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS).astype(np.int64).reshape(-1, N_PARTS)
     total = np.maximum(total, part_ps.sum(axis=1))
     part_ps[:, Part.IDLE] = total - part_ps.sum(axis=1)
-    return _Core(total, part_ps, step, metadata, start - begin[step], duration)
+    return _Core(total, part_ps, step, metadata, start - begin[step], duration, begin)
 
 
 def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
@@ -164,12 +167,12 @@ def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     windows = found.start_ps, found.start_ps + found.duration_ps
     class_ps = charge(start, start + duration, gpu_classes(trace, rows), step, windows, N_CLASSES)
     metadata = trace.events["metadata"][rows].astype(np.int64)
-    return _Core(found.duration_ps, parts_of_classes(class_ps), step, metadata, start - found.start_ps[step], duration)
+    return _Core(found.duration_ps, parts_of_classes(class_ps), step, metadata, start - found.start_ps[step], duration, found.start_ps)
 
 
 def _cpu_core(found: Steps) -> _Core:
     none = np.empty(0, np.int64)
-    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none)
+    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps)
 
 
 def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
@@ -195,6 +198,7 @@ def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
     shape = (len(made), n_ops)
     time_ps, count = np.zeros((len(made), n_steps, n_ops), np.int64), np.zeros(shape, np.int64)
     begin, end = np.zeros(shape), np.zeros(shape)
+    last = np.zeros((len(made), n_steps, n_ops if any(not op.has_hlo for op in ops) else 0), np.int64)
     for i, core in enumerate(made if n_ops else []):
         op = op_of[core.metadata]
         mine = op >= 0
@@ -204,4 +208,6 @@ def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
         often = np.maximum(count[i], 1)
         begin[i] = np.bincount(op, start, n_ops) / often
         end[i] = np.bincount(op, start + length, n_ops) / often
-    return Transfers(ops, time_ps, begin, end, count)
+        if last.size:
+            np.maximum.at(last[i], (step, op), start + length + core.step_start_ps[step])
+    return Transfers(ops, time_ps, begin, end, count, last)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -15,24 +16,43 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.pod import PodCore, PodHost
+from tb_tpuprof.analysis.pod_groups import groups_by_ends
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod_transfers import TransferOp
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MAX_CHANNELS = 20_000
+_MOST_GROUPED = 16  # operations whose groups are looked for in the times of all cores
+
+
+class GroupsFrom(Enum):
+    """What tells which cores run a collective together."""
+
+    PROGRAM = "the program"
+    ENDS = "who leaves together"
+    NOTHING = "nothing: all count as one"
 
 
 @dataclass(frozen=True)
 class Collective:
-    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean waiting beyond it."""
+    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean waiting beyond it.
+
+    `groups`: devices of the program that take part together, empty for all; `known_by`: what tells of them.
+    """
 
     op: TransferOp
     n_per_step: float
     transfer_ps: float
     wait_ps: float
-    n_groups: int
+    groups: tuple[tuple[int, ...], ...]
     group_size: int
+    known_by: GroupsFrom
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups run it, each by itself; pairs of a permutation likewise."""
+        return max(len(self.groups or self.op.pairs), 1)
 
 
 @dataclass(frozen=True)
@@ -78,7 +98,7 @@ class Pod:
     n_without: int
     is_disjoint: bool
     n_unplaced: int
-    waited_for_ps: Int64s
+    late_idle_ps: Int64s
 
     @cached_property
     def is_synchronous(self) -> bool:
@@ -90,14 +110,14 @@ class Pod:
     def own_ps(self) -> Int64s:
         """Time of each core and step that is its own doing: all but waiting for others.
 
-        Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as anyone of its groups
-        waited longer than it did (`waited_for_ps`); the rest, which held nobody up, was for the others' sake.
+        Where cores wait for one another, idling is its own as far as all idle, and beyond that as far as it made others of its
+        groups wait (`late_idle_ps`); the rest, which held nobody up, was for the others' sake.
         """
         own: Int64s = self.total_ps - self.part_ps[:, :, Part.COLLECTIVE_WAIT] - self.part_ps[:, :, Part.RECV]
         if self.is_synchronous:
-            idle, wait = self.part_ps[:, :, Part.IDLE], self.part_ps[:, :, Part.COLLECTIVE_WAIT]
+            idle = self.part_ps[:, :, Part.IDLE]
             longest_recv = self.part_ps[:, :, Part.RECV].max(axis=0, initial=0)
-            own = own - np.maximum(idle - (idle.min(axis=0) + np.maximum(self.waited_for_ps - wait, 0) + longest_recv), 0)
+            own = own - np.maximum(idle - (idle.min(axis=0) + self.late_idle_ps + longest_recv), 0)
         return own
 
 
@@ -111,24 +131,28 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     host_of = np.repeat(np.arange(len(used)), [len(part.cores) for part, _ in used]).astype(np.int64)
     part_ps = np.concatenate([np.empty((0, n_steps, N_PARTS), np.int64), *(part.part_ps[:, rows] for part, rows in used)])
     total_ps = np.concatenate([np.empty((0, n_steps), np.int64), *(part.total_ps[:, rows] for part, rows in used)])
-    device_of = _devices(cores)
     found = _Transfers(used, len(cores), n_steps)
+    device_of = _devices(cores, found.devices())
     row_of = {int(device): row for row, device in enumerate(device_of.tolist())}
-    collectives, waited_for = found.wait(part_ps, row_of)
+    collectives, late_idle = found.wait(part_ps, row_of)
     channels, n_unplaced = found.channels(row_of, n_steps)
     first = next((part for part, _ in used), parts[0])
     return Pod(
         tuple(part.host for part, _ in used), first.kind, first.device, cores, host_of, device_of, common.steps.name[:n_steps], part_ps,
-        total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, waited_for,
+        total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, late_idle,
     )  # fmt: skip
 
 
-def _devices(cores: tuple[PodCore, ...]) -> Int64s:
-    """The program's number of each core: its id in the pod where all have a different one, else its place in the order of hosts."""
+def _devices(cores: tuple[PodCore, ...], named: set[int]) -> Int64s:
+    """The program's number of each core: its id in the pod where all have a different one, else its place in the order of hosts.
+
+    Also its place where the program names just as many devices as there are cores, but others than the cores' ids.
+    """
     ids = np.array([core.core_id for core in cores], np.int64)
-    if len(ids) and ids.min() >= 0 and len(np.unique(ids)) == len(ids):
-        return ids
-    return np.arange(len(cores), dtype=np.int64)
+    order = np.arange(len(cores), dtype=np.int64)
+    if not len(ids) or ids.min() < 0 or len(np.unique(ids)) < len(ids):
+        return order
+    return order if named == set(order.tolist()) and not named <= set(ids.tolist()) else ids
 
 
 class _Transfers:
@@ -146,6 +170,7 @@ class _Transfers:
         self.begin, self.end = np.zeros((n, n_cores)), np.zeros((n, n_cores))
         self.count = np.zeros((n, n_cores), np.int64)
         self.n_captured = np.ones(n_cores, np.int64)
+        self.last_ps: dict[int, Int64s] = {}
         first = 0
         for part, rows in used:
             mine = slice(first, first + len(part.cores))
@@ -156,33 +181,58 @@ class _Transfers:
                 self.time_ps[to, mine] = part.transfers.time_ps[:, rows, i]
                 self.begin[to, mine], self.end[to, mine] = part.transfers.begin_ps[:, i], part.transfers.end_ps[:, i]
                 self.count[to, mine] = part.transfers.count[:, i]
+                if not self.ops[op.name].has_hlo:
+                    self.last_ps.setdefault(to, np.zeros((n_cores, n_steps), np.int64))[mine] = part.transfers.last_ps[:, rows, i]
+        longest = sorted(self.last_ps, key=lambda at: -int(self.time_ps[at].sum()))
+        self.last_ps = {at: self.last_ps[at] for at in longest[:_MOST_GROUPED]}
+
+    def devices(self) -> set[int]:
+        """The program's devices that groups and pairs name."""
+        return {device for op in self.ops.values() for members in (*op.groups, *op.pairs) for device in members}
+
+    def _groups(self, at: int, op: TransferOp, device_of: list[int]) -> tuple[tuple[tuple[int, ...], ...], GroupsFrom]:
+        """Devices that run a collective together, and what tells so."""
+        if op.has_hlo:
+            return op.groups, GroupsFrom.PROGRAM
+        if at in self.last_ps and op.kind != "collective-permute":
+            found = groups_by_ends(self.last_ps[at], self.time_ps[at])
+            if found:
+                return tuple(tuple(device_of[row] for row in group) for group in found), GroupsFrom.ENDS
+        return (), GroupsFrom.NOTHING
 
     def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s]:
-        """Tell waiting from transferring within `part_ps`; the collectives, the longest first, and how long a core's groups waited."""
+        """Tell waiting from transferring within `part_ps`; the collectives, the longest first, and what others waited for idling.
+
+        Who comes later than the first of its group by no more than it works longer than that one did not come late for idling.
+        """
         waited, whole = np.zeros(part_ps.shape[:2]), np.zeros(part_ps.shape[:2])
-        waited_for = np.zeros(part_ps.shape[:2], np.int64)
+        busy = part_ps.sum(axis=2) - part_ps[:, :, [Part.COLLECTIVE, Part.RECV, Part.IDLE]].sum(axis=2)
+        waited_in: dict[bytes, tuple[Int64s, Int64s]] = {}
         found = []
         for name, op in self.ops.items():
             if op.kind in ("send", "recv"):
                 continue
             at = self.index[name]
-            groups = op.groups or tuple((source, target) for source, target in op.pairs)
-            label = _labels(groups if op.groups else (), row_of, part_ps.shape[0])
+            groups, known_by = self._groups(at, op, list(row_of))
+            label = _labels(groups, row_of, part_ps.shape[0])
             spent = self.time_ps[at]
             least = _least(spent, label)
             waited += spent - least
-            waited_for -= _least(least - spent, label, shown=True)
+            before = waited_in.setdefault(label.tobytes(), (label, np.zeros_like(spent)))[1]
+            before += spent - least
             whole += spent
             ran = spent > 0
             n_ran = max(int(ran.sum()), 1)
             often = float((self.count[at] / self.n_captured)[self.count[at] > 0].mean()) if (self.count[at] > 0).any() else 0.0
-            size = max((len(group) for group in groups), default=int((self.count[at] > 0).sum()))
-            found.append(Collective(op, often, float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran, max(len(groups), 1), size))
+            size = max((len(group) for group in groups or op.pairs), default=int((self.count[at] > 0).sum()))
+            transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
+            found.append(Collective(op, often, transfer, wait, groups, size, known_by))
+        late_idle = sum((_late_idle(wait, busy, label) for label, wait in waited_in.values()), np.zeros(part_ps.shape[:2], np.int64))
         share = np.divide(waited, whole, out=np.zeros_like(waited), where=whole > 0)
         moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
         part_ps[:, :, Part.COLLECTIVE] -= moved
         part_ps[:, :, Part.COLLECTIVE_WAIT] += moved
-        return tuple(sorted(found, key=lambda one: -(one.transfer_ps + one.wait_ps))), waited_for
+        return tuple(sorted(found, key=lambda one: -(one.transfer_ps + one.wait_ps))), late_idle
 
     def channels(self, row_of: dict[int, int], n_steps: int) -> tuple[tuple[Channel, ...], int]:
         """Links from core to core: of permutations, sends and receives whose pairs the HLO states, the busiest first."""
@@ -221,6 +271,14 @@ def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores
         rows = [row_of[device] for device in group if device in row_of]
         label[rows] = number
     return label
+
+
+def _late_idle(wait: Int64s, busy: Int64s, label: Int64s) -> Int64s:
+    """By how much each core came later than the first of its group, who waited longest, without what it worked longer than that one."""
+    is_first = wait == -_least(-wait, label, shown=True)
+    of_first = _least(np.where(is_first, wait + busy, np.iinfo(np.int64).max), label, shown=True)
+    result: Int64s = np.maximum(of_first - wait - busy, 0)
+    return result
 
 
 def _least(spent: Int64s, label: Int64s, shown: bool = False) -> Int64s:

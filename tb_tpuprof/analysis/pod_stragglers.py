@@ -135,15 +135,19 @@ def _causes(part_ps: npt.NDArray[np.number] | None, unit: int, rows: slice) -> d
     return result
 
 
-def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool) -> tuple[float, float]:
+def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None) -> tuple[float, float]:
     """(ps a step, share of the job's time) that the job would save if the unit were like the median of the others.
 
-    Where steps are synchronised the slowest unit sets each step's time; where they are not, the unit that ends last the job's.
+    Where steps are synchronised the slowest core sets each step's time; where they are not, the unit that ends last the job's.
     Averages are over the steps in which the unit is slow; a second slow unit keeps the gain small: it would set the time then.
+    `unit_of`: the unit of each row, if units have several; each then becomes faster by what their mean is slower.
     """
     own = np.asarray(own_ps, np.float64)[:, slow.since :]
+    unit_of = np.arange(len(own)) if unit_of is None else unit_of
+    sizes = np.bincount(unit_of)
+    means = np.add.reduceat(own, np.append(0, np.cumsum(sizes))[:-1], axis=0) / sizes[:, None]
     better = own.copy()
-    better[slow.unit] = np.minimum(own[slow.unit], others_median(own)[slow.unit])
+    better[unit_of == slow.unit] -= np.maximum(means - others_median(means), 0)[slow.unit]
     if is_synchronous:
         before, after = own.max(axis=0).mean(), better.max(axis=0).mean()
     else:
@@ -165,7 +169,6 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
     if pod.is_synchronous:  # idling of others while a straggler works ends with it: it sets no step's time
         idle = pod.part_ps[:, :, Part.IDLE]
         lean = pod.total_ps - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2) + idle.min(axis=0)
-    lean_by_host = np.add.reduceat(lean.astype(np.float64), first, axis=0) / sizes[:, None]
     hosts = slow_units(by_host, parts_by_host)
     synchronous = pod.is_synchronous
     # A host is slow if its cores are; one slow core of several raises its host's mean, but is to be named itself.
@@ -176,18 +179,17 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
         mine = set(np.flatnonzero(pod.host_of == slow.unit).tolist())
         if len(mine) > 1 and 0 < len(mine & slow_cores) <= len(mine) // 2:
             continue
-        found.append(Straggler(pod.hosts[slow.unit], -1, slow, *gain(_only(by_host, lean_by_host, slow.unit), slow, synchronous)))
+        rest = _only(own, lean, pod.host_of == slow.unit)
+        found.append(Straggler(pod.hosts[slow.unit], -1, slow, *gain(rest, slow, synchronous, pod.host_of)))
     named = {straggler.slow.unit for straggler in found}
-    rest = [slow for slow in cores if int(pod.host_of[slow.unit]) not in named]
-    found += [
-        Straggler(pod.hosts[int(pod.host_of[slow.unit])], slow.unit, slow, *gain(_only(own, lean, slow.unit), slow, synchronous))
-        for slow in rest
-    ]
+    for slow in cores:
+        if (host := int(pod.host_of[slow.unit])) not in named:
+            rest = _only(own, lean, np.arange(len(own)) == slow.unit)
+            found.append(Straggler(pod.hosts[host], slow.unit, slow, *gain(rest, slow, synchronous)))
     return tuple(sorted(found, key=lambda straggler: -straggler.slow.excess_ps))
 
 
-def _only(own: Floats, lean: npt.NDArray[np.number], unit: int) -> Floats:
-    """The unit's own time among the others' without idling."""
-    result = np.array(lean, np.float64)
-    result[unit] = own[unit]
+def _only(own: Floats, lean: npt.NDArray[np.number], mine: npt.NDArray[np.bool_]) -> Floats:
+    """The own time of a unit's cores among the others' without idling."""
+    result: Floats = np.where(mine[:, None], own, np.asarray(lean, np.float64))
     return result

@@ -142,7 +142,8 @@ def collectives_table(pod: Pod) -> Table:
         Column("bytes_per_s", "Data per transfer time", rate, "bytes_per_s"),
         Column("n_groups", "Groups", np.array([one.n_groups for one in rows]), "count"),
         Column("group_size", "Cores in a group", np.array([one.group_size for one in rows]), "count"),
-        text_column("groups", "Replica groups", [_groups_text(one.op.groups) for one in rows]),
+        text_column("groups", "Replica groups", [_groups_text(one.groups) for one in rows]),
+        text_column("groups_from", "Groups told by", [one.known_by.value for one in rows]),
         Column("channel_id", "Channel", np.array([one.op.channel_id or np.nan for one in rows], np.float64), "id"),
     ), note="mean over cores; the fastest participant's time is transfer, the rest is waiting")  # fmt: skip
 

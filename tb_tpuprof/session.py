@@ -11,6 +11,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy.ma  # noqa: F401 (np.unique loads it at its first call: 10 ms that the first answer would wait for)
+
 from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hardware import hardware

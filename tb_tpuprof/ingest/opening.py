@@ -12,6 +12,9 @@ from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace, TraceSource
 
+if IS_COMPILED:  # loaded with the plugin, not while the first answer waits
+    from tb_tpuprof.ingest.xspace import decode
+
 _NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
 
 
@@ -40,6 +43,4 @@ def _decoded(file: FileBytes, path: str, host: str, source: TraceSource) -> Trac
         from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
 
         return decode_protobuf(file.data, path, host)
-    from tb_tpuprof.ingest.xspace import decode
-
     return decode(file, path, host, source)

@@ -28,7 +28,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
     threads that run side by side can fill it several times.
     """
     links = hlo_links(trace)
-    op, time_ps, self_ps, span_ps, n_devices = _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace, links)
+    op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
     n_all = len(links.ops)
     count = np.bincount(op, minlength=n_all)
     used = np.flatnonzero(count)
@@ -70,6 +70,11 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
 
 
 Runs = tuple[Int64s, Int64s, Int64s, int, int]
+
+
+def linked_runs(trace: Trace, links: HloLinks, kind: str) -> Runs:
+    """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and number of devices."""
+    return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace, links)
 
 
 def _gpu_runs(trace: Trace, links: HloLinks) -> Runs:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo_links import HloLinks, hlo_links
+from tb_tpuprof.analysis.hlo_ops_linked import linked_runs
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
-from tb_tpuprof.analysis.planes import ASYNC_OP_LINE
+from tb_tpuprof.analysis.planes import ASYNC_OP_LINE, planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
 
@@ -37,17 +38,11 @@ _NONE = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, n
 
 @once
 def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
-    """Times by program id. Nested events count for themselves and for those around them.
-
-    The device's own clock counts where it is told. A TPU's line of asynchronous operations tells again, and for longer, of
-    operations on its line of operations: it is left out.
-    """
+    """Times by program id, of the same occurrences as on the pages of operations. Nested events count for themselves and for those
+    around them."""
     links = hlo_links(trace)
-    is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
-    counts = ~is_async_line[trace.event_line[links.events]]
-    op, events = links.op[counts], links.events[counts]
-    on_device = values_at(events, *first_ints(trace, "device_duration_ps"), -1)
-    duration = np.where(on_device >= 0, on_device, trace.events["duration_ps"][events])
+    kind = planes(trace).hardware
+    op, duration = _on_tpus(trace, links) if kind == "TPU" else linked_runs(trace, links, kind)[:2]
     time, n = sum_by(op, duration, len(links)), np.bincount(op, minlength=len(links)).astype(np.int64)
     known = np.flatnonzero((links.instruction >= 0) & (n > 0))
     result = {}
@@ -56,6 +51,18 @@ def hlo_times(trace: Trace) -> dict[int, ProgramTimes]:
         rows, at = distinct_codes(links.instruction[mine])
         result[program] = ProgramTimes(rows, sum_by(at, time[mine], len(rows)), sum_by(at, n[mine], len(rows)))
     return result
+
+
+def _on_tpus(trace: Trace, links: HloLinks) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Operation and time of each occurrence, by the device's own clock where it is told.
+
+    The line of asynchronous operations tells again, and for longer, of operations on the line of operations: it is left out.
+    """
+    is_async_line = np.array([name == ASYNC_OP_LINE for name in trace.line_names], np.bool_)
+    counts = ~is_async_line[trace.event_line[links.events]]
+    events = links.events[counts]
+    on_device = values_at(events, *first_ints(trace, "device_duration_ps"), -1)
+    return links.op[counts], np.where(on_device >= 0, on_device, trace.events["duration_ps"][events])
 
 
 def times_of(trace: Trace, program_id: int) -> ProgramTimes:

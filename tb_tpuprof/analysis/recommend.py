@@ -156,11 +156,15 @@ def eager_fraction(metrics_self_eager_ps: int, busy_ps: int) -> float:
     return metrics_self_eager_ps / busy_ps if busy_ps else 0.0
 
 
+def _share_in_words(share: float) -> str:
+    return f"Only {format_fraction(share)}" if share else "Nothing"
+
+
 def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
     details = []
     shares = precision(steps) if kind == "GPU" else None
     if shares and shares[0] < LOW_PRECISION:
-        details.append(f"Only {format_fraction(shares[0])} of the device compute time is 16-bit: mixed precision may save time.")
+        details.append(f"{_share_in_words(shares[0])} of the device compute time is 16-bit: mixed precision may save time.")
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER:
         details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")

@@ -102,7 +102,7 @@ def _scalars(run: _Run) -> dict[str, Scalar]:
         result.setdefault("device_idle_fraction", _idle(run))
         result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute")
     if kind != "TPU":
-        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", "nothing traced ran")
+        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", "nothing traced ran" if n else "")
     if kind == "GPU":
         result |= {name: scalar for name, scalar in _use_scalars(run).items() if scalar.value is not None and name not in result}
     shares = precision(steps) if kind == "GPU" else None
@@ -146,7 +146,7 @@ def _use_scalars(run: _Run) -> dict[str, Scalar]:
 def _idle(run: _Run) -> Scalar:
     """Share of the time in which the accelerators idle, and of which time."""
     kind = run.hardware.kind
-    note = "of the cores' profiled time" if kind == "TPU" else "within steps" if len(run.steps) else "of the profiled time"
+    note = "of the cores' profiled time" if kind == "TPU" else "within steps" if len(run.steps) else "from the first operation to the last"
     return _share(device_idle(kind, run.steps, run.ops.compiled), f"{kind} idle", note)
 
 

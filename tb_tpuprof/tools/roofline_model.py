@@ -21,7 +21,7 @@ from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scal
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
-from tb_tpuprof.units import format_fraction
+from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
 _NEAR = 0.6
@@ -180,8 +180,10 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
 
 def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
     """What binds most of the time, and which operation has most to gain."""
-    if not ops.busy_ps or not found.roofs.is_known:
+    if not ops.busy_ps:
         return None
+    if not found.roofs.is_known:
+        return _verdict_without_roofs(ops, found)
     speed = rates(ops.work, ops.time_ps, found.roofs)
     names = ("Unknown", "Compute", *TITLES)
     times = np.bincount(speed.bound_by + 1, ops.self_ps, len(names))
@@ -207,6 +209,19 @@ def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
     steps_on = (NextStep(f"See `{ops.name[first]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
     return Verdict("good" if level == "good" else "warn" if level == "warn" else "unknown", text, "compute", tuple(details), steps_on)
+
+
+def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
+    """Where no peak is known: what takes most time, at which rate, and which is the fastest."""
+    speed = rates(ops.work, ops.time_ps, found.roofs).flops_per_s
+    top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
+    share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
+    text = f"No peak is known, so there is no roof. `{ops.name[top]}` takes most of the operations' time, {share}"
+    text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
+    details = (f"The highest rate is that of `{ops.name[fastest]}`: {format_value(float(speed[fastest]), 'flops_per_s')}.",)
+    where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
+    steps_on = (NextStep(f"See `{ops.name[top]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
+    return Verdict("unknown", text, "compute", details if np.nan_to_num(speed[fastest]) > 0 else (), steps_on)
 
 
 TOOL = Tool(

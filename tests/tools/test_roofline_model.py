@@ -76,7 +76,13 @@ def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_a_cpu_has_points_but_no_roofs() -> None:
     payload = TOOL.run(Session(str(demo_runs()["jax_train"]), cache=False), None, {})
     assert payload.tables["roofs"].n_rows == 0
-    assert payload.verdict is None
+    assert payload.verdict
+    assert payload.verdict.level == "unknown"
+    ops = cells(payload, "ops")
+    top = int(np.argmax(ops["total_self_time_ps"]))  # type: ignore[arg-type]
+    assert payload.verdict.text.startswith(f"No peak is known, so there is no roof. `{ops['op'][top]}` takes most")
+    fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
+    assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
     found = cells(payload, "programs")
     assert found["step"][:2] == ["Total", "Average"]
     assert np.isfinite(found["flop_rate_flops_per_s"]).all()  # type: ignore[call-overload]

@@ -19,8 +19,8 @@ Ints = npt.NDArray[np.int64]
 class Scopes:
     """A row per scope, parents before their children; `counts` [n, statuses] include what lies below. Row 0 is the whole graph.
 
-    `function` is the function's name that a scope lies in, empty in the graph itself. `n_merged` scopes were too many or too deep:
-    their operations count in the nearest scope that is there.
+    `of_node` is the row of the scope that each node of the graph counts in. `function` is the function's name that a scope lies in,
+    empty in the graph itself. `n_merged` scopes were too many or too deep: their operations count in the nearest scope that is there.
     """
 
     name: tuple[str, ...]
@@ -28,6 +28,7 @@ class Scopes:
     function: tuple[str, ...]
     parent: Ints
     counts: Ints
+    of_node: Ints
     n_merged: int
 
 
@@ -73,7 +74,7 @@ def scopes(found: Compatibility) -> Scopes:
     np.add.at(counts, rows, own)
     for row in range(len(tree.name) - 1, 0, -1):
         counts[tree.parent[row]] += counts[row]
-    return _sorted(tree, counts, n_merged)
+    return _sorted(tree, counts, rows[which.reshape(-1)], n_merged)
 
 
 def _row(tree: _Tree, function: str, scope: str) -> tuple[int, bool]:
@@ -94,7 +95,7 @@ def _row(tree: _Tree, function: str, scope: str) -> tuple[int, bool]:
     return row, len(parts) <= MAX_DEPTH
 
 
-def _sorted(tree: _Tree, counts: Ints, n_merged: int) -> Scopes:
+def _sorted(tree: _Tree, counts: Ints, of_node: Ints, n_merged: int) -> Scopes:
     """Depth first, so that rows read as a tree."""
     sizes, invalid = counts.sum(1).tolist(), counts[:, INVALID].tolist()
     order: list[int] = []
@@ -107,4 +108,6 @@ def _sorted(tree: _Tree, counts: Ints, n_merged: int) -> Scopes:
         waiting += reversed(below)
     parent = np.array([place.get(tree.parent[row], -1) for row in order], np.int64)
     name, path, function = (tuple(column[row] for row in order) for column in (tree.name, tree.path, tree.function))
-    return Scopes(name, path, function, parent, counts[order], n_merged)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return Scopes(name, path, function, parent, counts[order], places[of_node], n_merged)

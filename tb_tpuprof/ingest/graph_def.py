@@ -1,7 +1,7 @@
 """The bytes of a TensorFlow GraphDef -> columns of its nodes and of those of its functions. No Python per node.
 
 Field numbers: GraphDef node 1, library 2. FunctionDefLibrary function 1. FunctionDef signature 1 (its name 1), node_def 3.
-NodeDef name 1, op 2, device 4, attr 5 (key 1, value 2). AttrValue list 1, type 6, func 10 (name 1). ListValue type 6, func 9.
+NodeDef name 1, op 2, input 3, device 4, attr 5 (key 1, value 2). AttrValue list 1, type 6, func 10 (name 1). ListValue type 6, func 9.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.ingest.graph_edges import input_edges
 from tb_tpuprof.native import intern, ints, parts, spans
 from tb_tpuprof.trace.graph import Graph, Texts
 
@@ -43,6 +44,7 @@ def read_graph(data: Bytes, start: int, size: int) -> Graph:
         data, name_start, name_size, _texts(data, values[:, 1], found[:, 1]), _texts(data, values[:, 2], found[:, 2]),
         _texts(data, name_start, _scope_sizes(data, name_start, name_size)), function, functions,
         attributes.types(), attributes.keys.strings, attributes.calls(functions),
+        input_edges(data, starts, sizes, (name_start, name_size), function),
         attributes.has(OUTSIDE[:1], len(starts)), attributes.has(TPU, len(starts)), n_damaged,
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.graph_drawing import drawing
 from tb_tpuprof.analysis.graph_scopes import Scopes, scopes
 from tb_tpuprof.analysis.tpu_advice import advice
 from tb_tpuprof.analysis.tpu_compatibility import INVALID, NOT_CHECKED, STATUSES, VALID, Compatibility, compatibility
@@ -13,6 +14,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, Param, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.graph_drawing_tables import drawing_scalars, drawing_tables, toggled_scopes
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 
@@ -33,6 +35,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, _missing(search), _REMEDY)
     place = _pick(search.places, str(params.get("graph", "")))
     found, tree = session.of_graph(_of_graph, place)
+    if params["drawing"]:
+        drawn = drawing(found, tree, toggled_scopes(str(params.get("boxes", "")), tree))
+        return Payload(TOOL.name, session.run, hosts, drawing_tables(found, tree, drawn), drawing_scalars(drawn))
     tables = {
         "graphs": _graphs_table(search.places, place),
         "fixes": _fixes_table(found),
@@ -275,5 +280,15 @@ TOOL = Tool(
     view=view,
     available=available,
     needs_trace=False,
-    params=(Param("graph", "Graph", "text", None, "Which graph to show, by its name in the table of graphs; absent: the largest"),),
+    params=(
+        Param("graph", "Graph", "text", None, "Which graph to show, by its name in the table of graphs; absent: the largest"),
+        Param("drawing", "Drawing", "bool", False, "Answer the drawing of the graph alone: boxes of scopes, operations, edges"),
+        Param(
+            "boxes",
+            "Boxes",
+            "text",
+            None,
+            "With `drawing`: rows of scopes that are open or closed against what opens by itself, such as 3.17",
+        ),
+    ),
 )

@@ -47,7 +47,8 @@ class Graph:
     """Columns have a row per node: first those of the graph itself, then of its functions one by one.
 
     `function` is the number of the function, -1 in the graph itself. `types` are triples (node, code of an attribute in
-    `attributes`, number of a type), `calls` pairs (node, number of the function that an attribute names).
+    `attributes`, number of a type), `calls` pairs (node, number of the function that an attribute names), `edges` pairs (node that
+    makes a value, node that reads it).
     """
 
     data: npt.NDArray[np.uint8]
@@ -61,6 +62,7 @@ class Graph:
     types: Int64s
     attributes: tuple[str, ...]
     calls: Int64s
+    edges: Int64s
     is_outside_compilation: Bools
     is_tpu: Bools
     n_damaged: int

@@ -92,3 +92,18 @@ def test_a_run_without_programs_says_why(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
     expect(frame_of(page).locator("main")).to_contain_text("no HLO of compiled programs")
     assert state_of(page)["tool"] == TOOL.name
+
+
+def test_arrow_keys_walk_the_graph(page: Page, server: Server) -> None:
+    open_graph(page, server)
+    frame = frame_of(page)
+    middle = frame.locator(".gv-node.center")
+    middle.focus()
+    expect(middle).to_be_focused()
+    middle.press("ArrowUp")
+    focused = frame.locator(".gv-node:focus")
+    expect(focused).to_have_count(1)
+    expect(frame.locator(".gv-node.center:focus")).to_have_count(0)
+    name = focused.locator(".name").text_content()
+    focused.press("Shift+Enter")
+    expect_state(page, op=name)

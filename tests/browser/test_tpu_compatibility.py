@@ -71,3 +71,34 @@ def test_a_run_without_a_graph_says_what_to_do(page: Page, server: Server) -> No
     page.goto(link(server.url, run=run_of("jax_predict"), tool=TOOL.name))
     expect(frame_of(page).locator("main")).to_contain_text("o TensorFlow graph lies in the run's folder")
     expect(frame_of(page).locator("main")).to_contain_text("tf.summary.graph")
+
+
+def test_boxes_open_and_close_in_the_link(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    expect_tool(page, TOOL.title)
+    region = frame_of(page).get_by_role("region", name="Graph", exact=True)
+    panel = region.get_by_role("complementary", name="Summary")
+    expect(panel).to_contain_text("84.0 %")
+    call = region.get_by_role("button", name="__inference___call___190, ✗ 2 of 10 operations")
+    was_open = call.get_attribute("aria-expanded") == "true"
+    box = region.get_by_role("button", name="lookup, ✗ 2 of 2 operations")
+    if not was_open:
+        expect(box).to_have_count(0)
+        call.focus()
+        call.press("Enter")
+    expect(box).to_have_count(1)
+    call.focus()
+    call.press("Enter")
+    expect(box).to_have_count(0)
+    page.go_back()
+    expect(box).to_have_count(1)
+
+
+def test_an_operation_s_remedy_is_in_the_panel(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    region = frame_of(page).get_by_role("region", name="Graph", exact=True)
+    region.get_by_role("button", name="hash_table, ✗ HashTableV2").click()
+    expect_state(page, node="hash_table")
+    panel = region.get_by_role("complementary", name="Summary")
+    expect(panel).to_contain_text("no kernel for TPUs")
+    expect(panel).to_contain_text("Dataset.map")

@@ -126,3 +126,27 @@ def test_the_demo_s_loop_prints() -> None:
     assert "MapDataset" in [
         op for op, status in zip(*(table(payload, "by_op")[key] for key in ("op", "status")), strict=True) if status == "not checked"
     ]
+
+
+def test_the_drawing_alone(several: Session) -> None:
+    payload = TOOL.run(several, None, {"graph": "words", "drawing": "true"})
+    assert set(payload.tables) == {"items", "edges"}
+    items = table(payload, "items")
+    assert [items["name"][i] for i, n in enumerate(items["n_invalid"]) if n and items["kind"][i] == "operation"][:2] == [
+        "hash_table",
+        "serving_default_words",
+    ]
+    place = items["name"].index("hash_table")
+    assert "Dataset.map" in str(items["fix"][place])
+    function = items["name"].index("(functions)")
+    assert items["is_open"][function] is True
+    row = items["scope"][function]
+    closed = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": str(row)}), "items")
+    assert closed["is_open"][closed["name"].index("(functions)")] is False
+    assert sum(closed["n_invalid"]) == 4  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("boxes", ["x", "-1", "1.²", ".".join(["1"] * 2000), "99999999999"])
+def test_boxes_are_rows(several: Session, boxes: str) -> None:
+    with pytest.raises(BadParameter):
+        TOOL.run(several, None, {"drawing": "true", "boxes": boxes})

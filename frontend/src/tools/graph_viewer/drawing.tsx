@@ -102,7 +102,7 @@ function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose
     <g
       class={`gv-node${isCenter ? ' center' : ''}${isChosen ? ' chosen' : ''}`}
       data-node={node.id}
-      tabIndex={isTabStop ? 0 : -1}
+      tabindex={isTabStop ? 0 : -1}
       role="button"
       aria-label={words}
       aria-pressed={isChosen}

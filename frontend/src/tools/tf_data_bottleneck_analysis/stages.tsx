@@ -56,7 +56,7 @@ function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StagePr
       class={kinds.filter(Boolean).join(' ')}
       transform={`translate(${at.x - NODE.width / 2} ${at.y - NODE.height / 2})`}
       role="button"
-      tabIndex={isTabStop ? 0 : -1}
+      tabindex={isTabStop ? 0 : -1}
       aria-label={stageLabel(stage)}
       aria-pressed={isChosen}
       data-stage={stage.id}

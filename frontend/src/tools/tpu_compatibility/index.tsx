@@ -5,5 +5,7 @@ import type { ToolProps } from '../tool';
 import { TpuCompatibilityView } from './view';
 
 export function TpuCompatibility(props: ToolProps): VNode {
-  return <PayloadPage {...props} content={(payload) => <TpuCompatibilityView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  // The drawing is asked for on its own: all else stays while boxes open and close.
+  const params = Object.fromEntries(Object.entries(props.params).filter(([name]) => name !== 'boxes' && name !== 'drawing'));
+  return <PayloadPage {...props} params={params} content={(payload) => <TpuCompatibilityView {...props} payload={payload} />} />;
 }

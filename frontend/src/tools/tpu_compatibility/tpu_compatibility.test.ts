@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { tableOf } from '../testing';
+import { payloadOf, tableOf } from '../testing';
 import { tableData } from '../tool';
+import { drawnOf, isWithin, levelOf, levelsOf, nextItem, noteOf, shortName } from './drawn';
 import { keyOf, openAtFirst, openRows, scopeOfKey, scopesOf, toggled, validFraction, visible, within } from './model';
+import type { Box } from './placed';
+
+/** A column of booleans, as the server sends them. */
+const bools = (values: number[]): (number | string | null)[] => values.map(Boolean) as unknown as number[];
 
 // (graph) { a { b (1 bad), c }, d }, (functions) { f { g (1 bad) } }
 const TABLE = tableOf({
@@ -63,5 +68,61 @@ describe('the tree of scopes', () => {
     expect(found('f:g')).toEqual(['Z']);
     expect(found('(functions)')).toEqual(['Z', 'W']);
     expect(found('')).toEqual(['X', 'Y', 'Z', 'W']);
+  });
+});
+
+describe('the drawing', () => {
+  const items = tableOf({
+    kind: ['scope', 'operation', 'scope', 'operation', 'rest'],
+    name: ['a', 'x', 'b', 'a/b/op', '7 more'],
+    op: ['', 'Relu', '', 'PyFunc', ''],
+    frame: [-1, -1, 0, 2, 2],
+    scope: [1, 0, 2, 2, 2],
+    is_open: bools([1, 0, 1, 0, 0]),
+    n_valid: [7, 0, 7, 0, 7],
+    n_invalid: [1, 0, 1, 1, 0],
+    n_not_checked: [0, 1, 0, 0, 0],
+  });
+  const edges = tableOf({ from: [1, 1], to: [3, 4], n: [2, 1], is_call: bools([0, 1]) });
+  const drawn = drawnOf(payloadOf({ tables: { items, edges } }));
+
+  it('says in words what the colours say', () => {
+    expect(drawn.items.map(levelOf)).toEqual(['bad', 'none', 'bad', 'bad', 'good']);
+    expect(drawn.items.map(noteOf)).toEqual(['✗ 1 of 8 operations', '· Relu', '✗ 1 of 8 operations', '✗ PyFunc', '✓ 7 operations']);
+    expect(drawn.edges[1]).toEqual({ from: 1, to: 4, n: 1, isCall: true });
+  });
+
+  it('knows what lies in an open scope', () => {
+    expect([0, 1, 2, 3].map((id) => isWithin(drawn.items, id, 0))).toEqual([false, false, true, true]);
+    expect([...levelsOf(drawn.items)].sort()).toEqual([[0, 2], [2, 1]]);
+  });
+
+  it('shortens names in the middle', () => {
+    const [, , , op] = drawn.items;
+    expect(op && shortName(op, 28)).toBe('op');
+    expect(op && shortName({ ...op, name: 's/abcdefghijkl' }, 6)).toBe('ab…jkl');
+  });
+
+  it('leads arrow keys to the nearest box that way', () => {
+    const at = new Map([[0, { x: 0, y: 0 }], [1, { x: 5, y: 50 }], [2, { x: 200, y: 40 }], [3, { x: 0, y: 100 }]]);
+    expect(nextItem(at, 0, 'ArrowDown')).toBe(1);
+    expect(nextItem(at, 0, 'ArrowRight')).toBe(2);
+    expect(nextItem(at, 0, 'ArrowUp')).toBeNull();
+  });
+});
+
+describe('the layout', () => {
+  it('puts what is in an open scope into its frame, and who makes a value above who reads it', async () => {
+    const { layoutOf } = await import('./layout');
+    const drawn = drawnOf(payloadOf({ tables: {
+      items: tableOf({ kind: ['scope', 'operation', 'operation'], name: ['a', 'x', 'a/y'], op: ['', 'Relu', 'Relu'], frame: [-1, -1, 0], scope: [1, 0, 1], is_open: bools([1, 0, 0]), n_valid: [1, 1, 1], n_invalid: [0, 0, 0], n_not_checked: [0, 0, 0] }),
+      edges: tableOf({ from: [1], to: [2], n: [1], is_call: bools([0]) }),
+    } }));
+    const { at, links } = layoutOf(drawn);
+    const [frame, x, y] = [0, 1, 2].map((id) => at.get(id) ?? { x: 0, y: 0, width: 0, height: 0 }) as [Box, Box, Box];
+    expect(Math.abs(frame.x - y.x) + y.width / 2).toBeLessThanOrEqual(frame.width / 2);
+    expect(Math.abs(frame.y - y.y) + y.height / 2).toBeLessThanOrEqual(frame.height / 2);
+    expect(x.y + x.height / 2).toBeLessThan(y.y - y.height / 2);
+    expect(links).toHaveLength(1);
   });
 });

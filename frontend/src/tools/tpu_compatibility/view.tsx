@@ -10,6 +10,7 @@ import { Facts, Section, Tiles } from '../../widgets/summary';
 import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableView } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
+import { DrawingSection } from './drawing_section';
 import { scopeOfKey, scopesOf, within, type Scope } from './model';
 import { Tree } from './tree';
 import './style.css';
@@ -73,23 +74,28 @@ function Choice({ graphs, onChoose }: { graphs: Record<string, unknown>[]; onCho
   );
 }
 
-export function TpuCompatibilityView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
+function WholeGraph({ onChoose }: { onChoose: () => void }): VNode {
+  return (
+    <button type="button" class="button small" onClick={onChoose}>
+      Whole graph
+    </button>
+  );
+}
+
+export function TpuCompatibilityView({ payload, run, hosts, params, setParams }: { payload: Payload } & Pick<ToolProps, 'run' | 'hosts'> & ViewProps): VNode {
   const { graphs: listed, scopes: scopeTable, incompatible, by_op: byOp, not_checked: unchecked, fixes } = payload.tables;
   const scopes = useMemo(() => scopesOf(scopeTable), [scopeTable]);
   const graphs = useMemo(() => rowsOf(listed), [listed]);
+  const shown = graphs.find((graph) => graph['is_shown'] === true);
   const chosen = scopeOfKey(scopes, params['scope']);
   const isInvalidOnly = params['tree'] === 'invalid';
   const scopeTitle = chosen ? `in ${chosen.fn && chosen.fn !== chosen.path ? `${chosen.fn}: ` : ''}${chosen.path}` : 'in the whole graph';
   const reasons = rowsOf(unchecked).map((row) => ({ name: String(row['reason']), value: Number(row['n_ops']).toLocaleString('en') }));
-  const all = (
-    <button type="button" class="button small" onClick={() => setParams({ scope: undefined }, 'push')}>
-      Whole graph
-    </button>
-  );
   return (
     <>
-      {graphs.length > 1 && <Choice graphs={graphs} onChoose={(graph) => setParams({ graph, scope: undefined, open: undefined }, 'push')} />}
+      {graphs.length > 1 && <Choice graphs={graphs} onChoose={(graph) => setParams({ graph, scope: undefined, open: undefined, boxes: undefined, node: undefined }, 'push')} />}
       <Tiles tiles={Object.values(payload.scalars)} />
+      <DrawingSection {...{ run, hosts, params, setParams, scopes, chosen }} graph={String(shown?.['graph'] ?? '')} summary={payload} />
       <Section
         title="Scopes"
         note="choose a scope to see what is in it"
@@ -108,7 +114,7 @@ export function TpuCompatibilityView({ payload, params, setParams }: { payload: 
         />
       </Section>
       {incompatible && incompatible.n_rows > 0 && (
-        <Section title={incompatible.title} note={incompatible.note || scopeTitle} end={chosen ? all : undefined}>
+        <Section title={incompatible.title} note={incompatible.note || scopeTitle} end={chosen ? <WholeGraph onChoose={() => setParams({ scope: undefined }, 'push')} /> : undefined}>
           <Incompatible table={incompatible} scope={chosen} params={params} setParams={setParams} />
         </Section>
       )}

@@ -1,0 +1,137 @@
+/** The graph drawn: scopes as boxes that a click opens and closes, operations in green and red, edges between them; pan, zoom, keys. */
+import type { VNode } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useToolKeys } from '../../state/keys';
+import { Loading } from '../../widgets/states';
+import { useHands, useSize } from '../graph_hands';
+import { saveImage } from '../graph_image';
+import { firstView, fitView, revealView, transformOf, zoomView, type View } from '../graph_viewport';
+import { isWithin, nextItem, type Drawn, type Item } from './drawn';
+import type { Placed } from './placed';
+import { Arrow, Shapes } from './shapes';
+
+const HEIGHT_PX = 520;
+const LEAST_PX = 240;
+
+const KEYS = [
+  { keys: '+ − 0', does: 'Zoom the drawing in, out, and to all of it' },
+  { keys: 'Wheel, drag', does: 'Zoom (after a click into the drawing, or with Ctrl); move it' },
+  { keys: '← ↑ → ↓', does: 'In the drawing: to the next box' },
+  { keys: 'Enter', does: 'Open or close the scope, or see what is known of the operation' },
+];
+
+export interface DrawingProps {
+  drawn: Drawn;
+  chosen: number | null;
+  /** A scope was clicked: it opens or closes. */
+  onToggle: (item: Item) => void;
+  onChoose: (item: Item | null) => void;
+}
+
+function usePlaced(drawn: Drawn): { drawn: Drawn; placed: Placed } | null {
+  const [state, setState] = useState<{ drawn: Drawn; placed: Placed } | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    void import('./layout').then(({ layoutOf }) => {
+      if (!isGone) setState({ drawn, placed: layoutOf(drawn) });
+    });
+    return () => {
+      isGone = true;
+    };
+  }, [drawn]);
+  return state;
+}
+
+interface Hold {
+  view: View;
+  setView: (view: View) => void;
+  /** A click on an item: a scope opens or closes and stays where it is under the pointer. */
+  act: (item: Item) => void;
+}
+
+function useHold({ drawn, placed, ...props }: DrawingProps & { placed: Placed }, first: View): Hold {
+  const [own, setOwn] = useState<View | null>(null);
+  const view = own ?? first;
+  const latest = useRef({ ...props, view, placed });
+  latest.current = { ...props, view, placed };
+  const held = useRef<{ scope: number; x: number; top: number } | null>(null);
+  useEffect(() => {
+    const from = held.current;
+    held.current = null;
+    const item = from && drawn.items.find(({ kind, scope }) => kind === 'scope' && scope === from.scope);
+    const at = item && placed.at.get(item.id);
+    if (at) setOwn((last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top });
+  }, [placed]);
+  const act = (item: Item): void => {
+    const now = latest.current;
+    const at = now.placed.at.get(item.id);
+    if (item.kind === 'operation') now.onChoose(item.id === now.chosen ? null : item);
+    if (item.kind !== 'scope' || !at) return;
+    held.current = { scope: item.scope, x: at.x, top: at.y - at.height / 2 };
+    setOwn(now.view);
+    now.onToggle(item);
+  };
+  return { view, setView: setOwn, act };
+}
+
+function Buttons({ zoom, fit, save }: { zoom: (factor: number) => void; fit: () => void; save: () => void }): VNode {
+  const button = (label: string, sign: string, press: () => void): VNode => (
+    <button type="button" class="button small" aria-label={label} data-tip={label} onClick={press}>
+      {sign}
+    </button>
+  );
+  return (
+    <div class="td-buttons">
+      {button('Zoom in', '+', () => zoom(1.25))}
+      {button('Zoom out', '−', () => zoom(0.8))}
+      {button('All of the drawing', 'Fit', fit)}
+      {button('Save the drawing as an image', 'PNG', save)}
+    </div>
+  );
+}
+
+function Placing(props: DrawingProps & { placed: Placed }): VNode {
+  const { drawn, placed, chosen } = props;
+  const frame = useRef<HTMLDivElement>(null);
+  const box = useSize(frame, { width: 900, height: HEIGHT_PX });
+  const worst = drawn.items.find((item) => item.kind === 'operation' && item.nInvalid > 0) ?? drawn.items[0];
+  const middle = placed.at.get(worst?.id ?? 0) ?? { x: placed.width / 2, y: placed.height / 2 };
+  const { view, setView, act } = useHold(props, firstView(placed, box, middle));
+  const [focus, setFocus] = useState<number>(drawn.items[0]?.id ?? 0);
+  const fit = (): void => setView(fitView(placed, box));
+  useHands(frame, { box, view, setView, fit });
+  const onKey = (event: KeyboardEvent): void => {
+    const item = drawn.items[Number((event.target as Element).getAttribute('data-item') ?? Number.NaN)];
+    if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Enter' || event.key === ' ') act(item);
+    else {
+      const others = new Map([...placed.at].filter(([id]) => !isWithin(drawn.items, id, item.id) && id !== item.frame));
+      const next = nextItem(others, item.id, event.key);
+      const at = next === null ? undefined : placed.at.get(next);
+      if (!at) return;
+      setFocus(next ?? 0);
+      setView(revealView(view, box, at, at));
+      frame.current?.querySelector<SVGElement>(`[data-item="${next}"]`)?.focus({ preventScroll: true });
+    }
+    event.preventDefault();
+  };
+  const shapes = useMemo(() => <Shapes {...{ drawn, placed, chosen, focus, act }} />, [drawn, placed, chosen, focus]);
+  return (
+    <div class="td-box" ref={frame} tabIndex={-1} style={{ height: `${Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, placed.height + 24)))}px` }} onKeyDown={onKey}>
+      <svg width="100%" height="100%" role="group" aria-label={`Graph of ${drawn.items.length} boxes and operations: arrow keys move between them, Enter opens a scope`}>
+        <Arrow />
+        <g class="graph-content" transform={transformOf(view, box)}>
+          {shapes}
+        </g>
+      </svg>
+      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'tpu_compatibility.png')} />
+    </div>
+  );
+}
+
+export function Drawing(props: DrawingProps): VNode {
+  const state = usePlaced(props.drawn);
+  useToolKeys(KEYS);
+  if (!state) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
+  return <Placing {...props} drawn={state.drawn} placed={state.placed} />;
+}

@@ -1,0 +1,104 @@
+/** The drawn graph with its panel: what is known of the operation that was clicked, else of the scope, else of the whole graph. */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { dataUrl, fetchPayload, type DataQuery } from '../../api/client';
+import { rowsOf, scalarNumber } from '../../api/table';
+import type { Payload } from '../../api/types';
+import { format, plural } from '../../base/units';
+import { useLoaded } from '../../state/payload';
+import { RichText } from '../../widgets/rich_text';
+import { Failed, Loading } from '../../widgets/states';
+import { Facts, Section } from '../../widgets/summary';
+import type { ToolProps } from '../tool';
+import { Drawing } from './drawing';
+import { drawnOf, type Drawn, type Item } from './drawn';
+import { keyOf, toggled, validFraction, type Scope } from './model';
+
+type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & { graph: string; scopes: readonly Scope[]; chosen: Scope | undefined; summary: Payload };
+
+function countFacts({ nValid, nInvalid, nNotChecked }: { nValid: number; nInvalid: number; nNotChecked: number }): { name: string; value: string }[] {
+  return [
+    { name: 'Incompatible', value: nInvalid.toLocaleString('en-US') },
+    { name: 'Valid', value: nValid.toLocaleString('en-US') },
+    { name: 'Not checked', value: nNotChecked.toLocaleString('en-US') },
+  ];
+}
+
+function Operation({ item }: { item: Item }): VNode {
+  const status = item.nInvalid ? 'incompatible' : item.nValid ? 'valid' : 'not checked';
+  return (
+    <>
+      <h3 class="mono">{item.name}</h3>
+      <Facts facts={[{ name: 'Operation', value: item.op }, { name: 'Status', value: status }, { name: 'Why', value: item.reason }]} />
+      {item.fix && (
+        <p>
+          <RichText text={item.fix} />
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The scope that is chosen, the whole graph at first: how much is compatible, and what stands in the way. */
+function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payload }): VNode {
+  const whole = !scope || scope.row === 0;
+  const share = scope ? validFraction(scope) : null;
+  const fixes = whole ? rowsOf(summary.tables['fixes']) : [];
+  return (
+    <>
+      <h3 class={whole ? '' : 'mono'}>{whole ? 'The whole graph' : scope.path}</h3>
+      <p class="td-share">
+        <b>{share === null ? '—' : format(share, 'fraction')}</b> {share === null ? 'nothing is checked' : 'of what is checked is compatible'}
+      </p>
+      {scope && <Facts facts={countFacts(scope)} />}
+      {fixes.length > 0 && (
+        <ul class="td-kinds" aria-label="What stands in the way">
+          {fixes.map((row) => (
+            <li key={String(row['kind'])}>
+              <b>{Number(row['n_ops']).toLocaleString('en-US')}</b> {String(row['kind'])} <code>{String(row['ops'])}</code>
+            </li>
+          ))}
+        </ul>
+      )}
+      {!fixes.length && whole && <p class="muted">Nothing stands in the way.</p>}
+    </>
+  );
+}
+
+function Content({ payload, scopes, chosen, summary, params, setParams }: Omit<SectionProps, 'run' | 'hosts' | 'graph'> & { payload: Payload }): VNode {
+  const drawn: Drawn = useMemo(() => drawnOf(payload), [payload]);
+  const item = drawn.items.find(({ kind, name }) => kind === 'operation' && name === params['node']);
+  const rest = scalarNumber(payload, 'n_rest') ?? 0;
+  const cut = scalarNumber(payload, 'n_cut') ?? 0;
+  const toggle = ({ scope, isOpen }: Item): void => {
+    const now = scopes[isOpen ? (scopes[scope]?.parent ?? 0) : scope];
+    setParams({ boxes: toggled(params['boxes'], scope), scope: (now && keyOf(now)) || undefined, node: undefined }, 'push');
+  };
+  return (
+    <div class="td-body">
+      <div>
+        <Drawing drawn={drawn} chosen={item?.id ?? null} onToggle={toggle} onChoose={(next) => setParams({ node: next?.name }, 'push')} />
+        {rest + cut > 0 && (
+          <p class="muted td-note">
+            {[rest && `${plural(rest, 'operation')} of large scopes stand together as “more”`, cut && `${plural(cut, 'edge')} are not drawn`].filter(Boolean).join('; ')}.
+          </p>
+        )}
+      </div>
+      <aside class="td-panel" aria-label="Summary">
+        {item ? <Operation item={item} /> : <Summary scope={chosen ?? scopes[0]} summary={summary} />}
+      </aside>
+    </div>
+  );
+}
+
+export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): VNode {
+  const asked: Record<string, string> = { drawing: 'true', graph };
+  if (props.params['boxes']) asked['boxes'] = props.params['boxes'];
+  const query: DataQuery = { tool: 'tpu_compatibility', run, hosts, params: asked };
+  const { data, error, retry } = useLoaded(dataUrl(query), `${run}\n${graph}`, (abort) => fetchPayload(query, 'json', abort));
+  return (
+    <Section title="Graph" note="a click opens a scope or closes it; dashed: calls a function">
+      {error ? <Failed what="The drawing" kind={error.kind} message={error.message} remedy={error.remedy} onRetry={retry} /> : data ? <Content {...props} payload={data} /> : <Loading what="Drawing the graph" bones={[520]} />}
+    </Section>
+  );
+}

@@ -1,0 +1,102 @@
+/** The drawing's tables as boxes, operations and edges; what a click on one of them changes in the link. Pure. */
+import { numberOf, rowsOf } from '../../api/table';
+import type { Payload } from '../../api/types';
+
+export interface Item {
+  id: number;
+  kind: 'scope' | 'operation' | 'rest';
+  name: string;
+  op: string;
+  /** The open scope that it is in, -1 at the top. */
+  frame: number;
+  /** Row of the table of scopes. */
+  scope: number;
+  isOpen: boolean;
+  nValid: number;
+  nInvalid: number;
+  nNotChecked: number;
+  reason: string;
+  fix: string;
+}
+
+export interface Edge {
+  from: number;
+  to: number;
+  n: number;
+  isCall: boolean;
+}
+
+export interface Drawn {
+  items: Item[];
+  edges: Edge[];
+}
+
+export function drawnOf(payload: Payload): Drawn {
+  const items = rowsOf(payload.tables['items']).map((row, id): Item => {
+    const count = (name: string): number => numberOf(row[name]) ?? 0;
+    const text = (name: string): string => String(row[name] ?? '');
+    return {
+      ...{ id, kind: text('kind') as Item['kind'], name: text('name'), op: text('op'), frame: numberOf(row['frame']) ?? -1, scope: count('scope'), isOpen: row['is_open'] === true },
+      ...{ nValid: count('n_valid'), nInvalid: count('n_invalid'), nNotChecked: count('n_not_checked'), reason: text('reason'), fix: text('fix') },
+    };
+  });
+  const edges = rowsOf(payload.tables['edges']).map((row) => ({ from: numberOf(row['from']) ?? 0, to: numberOf(row['to']) ?? 0, n: numberOf(row['n']) ?? 1, isCall: row['is_call'] === true }));
+  return { items, edges };
+}
+
+export type Level = 'good' | 'bad' | 'none';
+
+export function levelOf({ nValid, nInvalid }: Item): Level {
+  return nInvalid ? 'bad' : nValid ? 'good' : 'none';
+}
+
+const SIGNS: Readonly<Record<Level, string>> = { good: '✓', bad: '✗', none: '·' };
+
+/** What stands below the name, so that the colour is not alone. */
+export function noteOf(item: Item): string {
+  const sign = SIGNS[levelOf(item)];
+  if (item.kind === 'operation') return `${sign} ${item.op}`;
+  const all = item.nValid + item.nInvalid + item.nNotChecked;
+  return `${sign} ${item.nInvalid ? `${item.nInvalid.toLocaleString('en-US')} of ` : ''}${all.toLocaleString('en-US')} ${all === 1 ? 'operation' : 'operations'}`;
+}
+
+/** Of a name with its scope what tells it from others: the last part. */
+export function shortName(item: Item, most: number): string {
+  const last = item.kind === 'operation' ? item.name.slice(item.name.lastIndexOf('/') + 1) : item.name;
+  return last.length > most ? `${last.slice(0, Math.ceil(most / 2) - 1)}…${last.slice(last.length - Math.floor(most / 2))}` : last;
+}
+
+/** How many open scopes lie in one another in each, itself counted. Frames stand before what is in them. */
+export function levelsOf(items: readonly Item[]): Map<number, number> {
+  const levels = new Map<number, number>();
+  for (const { id, frame, isOpen } of [...items].reverse()) {
+    if (!isOpen) continue;
+    const own = levels.get(id) ?? 1;
+    levels.set(id, own);
+    if (frame >= 0) levels.set(frame, Math.max(levels.get(frame) ?? 1, own + 1));
+  }
+  return levels;
+}
+
+/** All that is in an open scope, at any depth. */
+export function isWithin(items: readonly Item[], id: number, frame: number): boolean {
+  for (let at = items[id]?.frame ?? -1; at >= 0; at = items[at]?.frame ?? -1) if (at === frame) return true;
+  return false;
+}
+
+/** The next item an arrow key leads to: the nearest one that way. */
+export function nextItem(at: ReadonlyMap<number, { x: number; y: number }>, from: number, key: string): number | null {
+  const start = at.get(from);
+  const way = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[key];
+  if (!start || !way) return null;
+  const [dx = 0, dy = 0] = way;
+  let best: { id: number; cost: number } | null = null;
+  for (const [id, { x, y }] of at) {
+    const along = (x - start.x) * dx + (y - start.y) * dy;
+    const across = Math.abs((x - start.x) * dy) + Math.abs((y - start.y) * dx);
+    if (id === from || along < 1 || across > 4 * along) continue;
+    const cost = along + 2 * across;
+    if (!best || cost < best.cost) best = { id, cost };
+  }
+  return best?.id ?? null;
+}

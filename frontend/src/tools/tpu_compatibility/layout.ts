@@ -1,0 +1,41 @@
+/** Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A chunk of its own. */
+import { Graph as Dagre, layout } from '@dagrejs/dagre';
+import type { Drawn } from './drawn';
+import { sizeOf, type Box, type Link, type Placed, type Point } from './placed';
+
+const MARGIN = 14;
+
+function pathOf(points: readonly Point[]): string {
+  const round = (value: number): number => Math.round(value * 10) / 10;
+  return points
+    .map(({ x, y }, i) => {
+      const last = points[i - 1];
+      if (!last) return `M${round(x)} ${round(y)}`;
+      const middle = round((last.y + y) / 2);
+      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
+    })
+    .join('');
+}
+
+function boxOf(found: unknown): Box {
+  const { x = 0, y = 0, width = 0, height = 0 } = (found ?? {}) as Partial<Box>;
+  return { x, y, width, height };
+}
+
+export function layoutOf({ items, edges }: Drawn): Placed {
+  const dagre = new Dagre({ compound: true, multigraph: true });
+  dagre.setGraph({ rankdir: 'TB', nodesep: 14, ranksep: 30, marginx: MARGIN, marginy: MARGIN });
+  dagre.setDefaultEdgeLabel(() => ({}));
+  for (const item of items) dagre.setNode(String(item.id), item.isOpen ? {} : sizeOf(item));
+  for (const item of items) if (item.frame >= 0) dagre.setParent(String(item.id), String(item.frame));
+  edges.forEach(({ from, to }, i) => {
+    if (!items[from]?.isOpen && !items[to]?.isOpen) dagre.setEdge(String(from), String(to), {}, String(i));
+  });
+  layout(dagre);
+  const links: Link[] = edges.flatMap((edge, i) => {
+    const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[] } | undefined;
+    return found?.points ? [{ edge, path: pathOf(found.points) }] : [];
+  });
+  const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
+  return { width, height, at: new Map(items.map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const)), links };
+}

@@ -1,0 +1,83 @@
+"""The drawing of a TensorFlow graph's scopes as tables: its items, and the edges between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tpuprof.analysis.graph_drawing import KINDS, OPERATION, REST, Drawing
+from tb_tpuprof.analysis.graph_scopes import Scopes
+from tb_tpuprof.analysis.tpu_advice import advice
+from tb_tpuprof.analysis.tpu_compatibility import INVALID, NOT_CHECKED, VALID, Compatibility
+from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.tools.base import Column, Scalar, Table
+from tb_tpuprof.tools.columns import text_column
+
+_MOST_TOGGLED = 1000
+
+
+def toggled_scopes(text: str, tree: Scopes) -> list[int]:
+    """Rows of scopes from `3.17.20`. Raises BadParameter."""
+    parts = [part for part in text.split(".") if part]
+    if len(parts) > _MOST_TOGGLED or any(not (part.isascii() and part.isdigit() and len(part) < 10) for part in parts):
+        raise BadParameter("boxes", text[:80], "rows of the table of scopes, separated by dots")
+    return [row for row in map(int, parts) if row < len(tree.name)]
+
+
+def drawing_tables(found: Compatibility, tree: Scopes, drawn: Drawing) -> dict[str, Table]:
+    """`items`, frames before what is in them, and `edges` between their rows."""
+    return {"items": _items_table(found, tree, drawn), "edges": _edges_table(drawn)}
+
+
+def drawing_scalars(drawn: Drawing) -> dict[str, Scalar]:
+    """What is drawn, and what is not."""
+    return {
+        "n_items": Scalar(len(drawn), "count", "Boxes and operations drawn"),
+        "n_rest": Scalar(int(drawn.counts[drawn.kind == REST].sum()), "count", "Operations that are drawn together, as there are too many"),
+        "n_cut": Scalar(drawn.n_cut, "count", "Edges that are not drawn, as there are too many"),
+    }
+
+
+def _items_table(found: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
+    graph = found.graph
+    names, ops, reasons, fixes = [], [], [], []
+    for kind, scope, node, counts in zip(drawn.kind.tolist(), drawn.scope.tolist(), drawn.node.tolist(), drawn.counts, strict=True):
+        if kind != OPERATION:
+            names.append(tree.name[scope] if kind != REST else f"{int(counts.sum()):,} more")
+            ops.append("")
+            reasons.append("")
+            fixes.append("")
+            continue
+        op, reason = graph.op.strings[graph.op.codes[node]], found.reasons[found.reason[node]]
+        names.append(graph.name(node))
+        ops.append(op)
+        reasons.append(reason)
+        fixes.append(advice(op, reason).text if found.status[node] == INVALID else "")
+    return Table(
+        "Drawing",
+        (
+            text_column("kind", "Kind", [KINDS[kind] for kind in drawn.kind.tolist()]),
+            text_column("name", "Name", names),
+            text_column("op", "Operation", ops),
+            Column("frame", "Within", drawn.frame, "id", description="Row of the open scope that it is in, -1 at the top"),
+            Column("scope", "Scope", drawn.scope, "id", description="Row of the table of scopes"),
+            Column("is_open", "Open", drawn.is_open),
+            Column("n_valid", "Valid", drawn.counts[:, VALID], "count"),
+            Column("n_invalid", "Incompatible", drawn.counts[:, INVALID], "count"),
+            Column("n_not_checked", "Not checked", drawn.counts[:, NOT_CHECKED], "count"),
+            text_column("reason", "Why", reasons),
+            text_column("fix", "What to do", fixes),
+        ),
+    )
+
+
+def _edges_table(drawn: Drawing) -> Table:
+    both = np.concatenate([drawn.edges, drawn.calls])
+    return Table(
+        "Edges",
+        (
+            Column("from", "From", both[:, 0], "id"),
+            Column("to", "To", both[:, 1], "id"),
+            Column("n", "Edges", both[:, 2], "count", description="Of operations, that are drawn as one"),
+            Column("is_call", "Call", np.arange(len(both)) >= len(drawn.edges), description="To the function that is called"),
+        ),
+    )

@@ -4,6 +4,8 @@ import { exactText, quantity, unbroken, UNKNOWN } from '../base/units';
 import { RichText } from './rich_text';
 import './summary.css';
 
+/** Characters of a number and its unit beyond which six tiles in a row would have to break them. */
+const LONG_FROM = 11;
 const LEVEL_TOKENS = { good: '--good', warn: '--warn', bad: '--bad', unknown: '--line-strong' } as const;
 
 export interface VerdictProps {
@@ -66,7 +68,7 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
   return (
     <div class="tile">
       <dt>{title}</dt>
-      <dd data-tip={tip} tabIndex={isUnknown ? 0 : undefined}>
+      <dd class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined} data-tip={tip} tabIndex={isUnknown ? 0 : undefined}>
         {unbroken(shown.number)}
         {shown.unit && <span>{shown.unit}</span>}
       </dd>

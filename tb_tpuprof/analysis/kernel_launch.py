@@ -10,7 +10,10 @@ _NAN = float("nan")
 
 @dataclass(frozen=True)
 class Launch:
-    """Registers of a thread, bytes of shared memory of a block, sizes as `x,y,z`, occupancy 0–1. -1, empty and NaN: not told."""
+    """Registers of a thread, bytes of shared memory of a block, sizes as `x,y,z`, occupancy 0–1. -1, empty and NaN: not told.
+
+    `is_computed`: the occupancy is not the tracer's, but follows from the launch (analysis/occupancy.py).
+    """
 
     n_registers: int = -1
     static_shared_bytes: int = -1
@@ -18,6 +21,7 @@ class Launch:
     block: str = ""
     grid: str = ""
     occupancy: float = _NAN
+    is_computed: bool = False
 
     @property
     def shared_bytes(self) -> int:

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.kernel_launch import Launch, read_launch
 from tb_tpuprof.analysis.kernel_names import library_of, uses_tensor_cores
 from tb_tpuprof.analysis.kernel_ops import kernel_ops
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.occupancy import capabilities, with_occupancy
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 
@@ -78,13 +79,15 @@ def kernels(trace: Trace) -> Kernels:
     sums = _sums(group.reshape(-1), len(at), np.ones(len(rows), np.int64), duration, duration, duration)
     names = [trace.strings.get(i) for i in name[at].tolist()]
     launches = {i: read_launch(trace.strings[i]) for i in np.unique(text[at]).tolist()}
+    capability = capabilities(trace)
+    on = [capability[plane] for plane in trace.lines["plane"][trace.event_line[rows[at]]].tolist()]
     chosen = ops.code[at].tolist()
     compiled = ops.is_compiled[at].tolist()
     found = Kernels(
         name=tuple(names),
         op=tuple(ops.names[i] for i in chosen),
         library=tuple(library_of(n, is_compiled) for n, is_compiled in zip(names, compiled, strict=True)),
-        launch=tuple(launches[i] for i in text[at].tolist()),
+        launch=tuple(with_occupancy(launches[i], where) for i, where in zip(text[at].tolist(), on, strict=True)),
         is_eligible=np.array([ops.is_eligible[i] for i in chosen], np.bool_),
         uses_tensor_cores=np.array([uses_tensor_cores(n) for n in names], np.bool_),
         n_occurrences=sums[0],

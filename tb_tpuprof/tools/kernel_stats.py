@@ -80,7 +80,9 @@ def kernels_table(found: Kernels) -> Table:
 
 _ELIGIBLE = "The operation multiplies matrices or convolves"
 _USES = "By the kernel's name (AMD: matrix cores)"
-_OCCUPANCY = "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it"
+_OCCUPANCY = (
+    "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it, else computed from the launch (≈)"
+)
 
 
 def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
@@ -96,7 +98,9 @@ def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
         _sizes("block", "Block", [launch.block for launch in launches], "Threads of a block: x,y,z"),
         _sizes("grid", "Grid", [launch.grid for launch in launches], "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
         Column("occupancy_fraction", "Occupancy", np.array([launch.occupancy for launch in launches]), "fraction", description=_OCCUPANCY),
-    )
+        Column("is_occupancy_computed", "Occupancy computed", np.array([launch.is_computed for launch in launches], np.bool_),
+               description="The trace does not tell it: it follows from registers, shared memory, block and the GPU's compute capability"),
+    )  # fmt: skip
 
 
 def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:

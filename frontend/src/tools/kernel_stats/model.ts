@@ -23,7 +23,12 @@ export function groupingOf(name: string | undefined): Grouping {
   return GROUPINGS.find((grouping) => grouping.name === name) ?? (GROUPINGS[0] as Grouping);
 }
 
-const HIDDEN_AT_FIRST = ['static_shared_bytes', 'dynamic_shared_bytes', 'longest_host', 'longest_start_ps'];
+/** Whether a row's occupancy is not the tracer's. */
+export function isComputed(table: Table, row: number): boolean {
+  return rowOf(table, row)['is_occupancy_computed'] === true;
+}
+
+const HIDDEN_AT_FIRST = ['is_occupancy_computed', 'static_shared_bytes', 'dynamic_shared_bytes', 'longest_host', 'longest_start_ps'];
 
 /** The server's order; without the columns that few need and those that tell nothing. */
 export function initialView(data: TableData, idle: readonly string[]): TableView {

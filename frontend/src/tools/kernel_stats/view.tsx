@@ -12,7 +12,7 @@ import { Table } from '../../widgets/table/table';
 import { Donut } from '../donut';
 import { donutOf } from '../donuts';
 import { idleColumns, tableData, type ToolProps } from '../tool';
-import { GROUPINGS, groupingOf, initialView, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
+import { GROUPINGS, groupingOf, initialView, isComputed, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -23,6 +23,7 @@ function KernelTable({ table, grouping, params, setParams }: { table: PayloadTab
   const nameOf = (row: number): string => String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
+    if (column.name === 'occupancy_fraction' && isComputed(table, row)) return <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">≈ {text}</span>;
     const launch = column.name === 'max_ps' && canOpen('trace_viewer') ? longestLaunch(table, row) : null;
     if (!launch) return undefined;
     return (

@@ -43,13 +43,20 @@ const FACTS = [
   ['shape', 'Shape', ''],
 ] as const;
 
+const LONGEST = 64;
+
+/** The end of a long name, where operations differ; all of it is in the table below. */
+function tailOf(text: string): string {
+  return text.length > LONGEST ? `…${text.slice(1 - LONGEST)}` : text;
+}
+
 /** What the event at a point was, and the level after it. */
 function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
   return (params) => {
     const at = Math.min(params[0]?.dataIndex ?? 0, timeline.n_rows - 1);
     const [row, point] = [rowOf(timeline, at), points[at]];
     const text = (value: unknown, unit: string): string => (typeof value === 'number' ? format(value, unit) : typeof value === 'string' ? value : UNKNOWN);
-    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(([name, title, unit]) => ({ color: 'transparent', name: title, value: text(row[name], unit) }));
+    const facts: TipLine[] = FACTS.filter(([name]) => row[name] !== null && row[name] !== '').map(([name, title, unit]) => ({ color: 'transparent', name: title, value: tailOf(text(row[name], unit)) }));
     const levels = seriesOf(points).map(({ name, title, token }) => ({ color: color(token), name: title, value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes') }));
     return tipElement(`${String(row['activity'] ?? '')} · ${text(row['start_ps'], 'ps')}`, [...facts, ...levels]);
   };

@@ -30,6 +30,11 @@ _GET_NEXT = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCom
 EXECUTOR = "ExecutorState::Process"
 
 
+def context_name(kind: int) -> str:
+    """What a context type is called."""
+    return CONTEXTS[kind] if 0 <= kind < len(CONTEXTS) else f"context {kind}"
+
+
 @dataclass(frozen=True)
 class Ties:
     """Producers and consumers (rows of `events`), each with the hub (0 … n_hubs - 1) that ties them.
@@ -69,7 +74,7 @@ Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Key
 def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
     yield from _contexts(trace)
     yield "iterator", _executor_to_iterators(trace)
-    yield "kernel launch", _launch_to_kernel(trace)
+    yield "kernel launch", launch_to_kernel(trace)
     yield from (("TPU launch", part) for part in _tpu_launches(trace))
 
 
@@ -91,7 +96,7 @@ def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     for kind in np.flatnonzero(np.bincount(made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)])).tolist():
         of_made, of_used = made_type == kind, used_type == kind
         if of_made.any() and of_used.any():
-            name = CONTEXTS[kind] if kind < len(CONTEXTS) else f"context {kind}"
+            name = context_name(kind)
             by_producer = _with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made])))
             by_consumer = _with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used])))
             yield name, (*by_producer, *by_consumer)
@@ -135,7 +140,7 @@ def _executor_to_iterators(trace: Trace) -> Part:
     return *_latest(rows[is_executor], keys[is_executor]), rows[is_next], keys[is_next]
 
 
-def _launch_to_kernel(trace: Trace) -> Part:
+def launch_to_kernel(trace: Trace) -> Part:
     """A host event with a `correlation_id` launches the device event with the same; framework operations launch nothing."""
     rows, ids = first_ints(trace, "correlation_id")
     if not len(rows):

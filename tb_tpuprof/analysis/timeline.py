@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once, together
-from tb_tpuprof.analysis.timeline_derived import Derived, derived
+from tb_tpuprof.analysis.timeline_derived import Derived
 from tb_tpuprof.analysis.timeline_layers import Layer, layer
+from tb_tpuprof.analysis.timeline_lines import derived_lines
 from tb_tpuprof.analysis.timeline_names import Names, first_more, names_of
 from tb_tpuprof.trace.trace import Trace
 
@@ -68,8 +69,8 @@ def file_layer(trace: Trace) -> Layer:
 @once
 def timeline(trace: Trace) -> Timeline:
     """Rows, depths and names of a trace; about 20 ns an event."""
-    together(trace, file_layer, derived)
-    made = derived(trace)
+    together(trace, file_layer, derived_lines)
+    made = derived_lines(trace)
     names = names_of(trace, made.texts)
     own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines) + len(trace.counters), trace.n_events)
     return Timeline(file_layer(trace), own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.links import Ties, ties
+from tb_tpuprof.analysis.flow_points import flow_arrows
+from tb_tpuprof.analysis.links import Ties, context_name, ties
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.trace.trace import Trace
 
@@ -37,20 +38,21 @@ class Flows:
 
 @once
 def flows(trace: Trace) -> Flows:
-    """Arrows of a trace: those its file draws, then those of context ids, correlation ids and launches (see `analysis.links`).
-
-    Each pair of events counts once, under the kind that comes first.
+    """Arrows of a trace: those its file draws or tells in stats `flow`, then those of context ids, correlation ids and launches
+    (see `analysis.flow_points`, `analysis.links`). Each pair of events counts once, under the kind that comes first.
     """
-    tie = ties(trace)
+    tie, told = ties(trace), flow_arrows(trace)
     source, target, hub = _latest_producers(trace, tie)
     drawn = [trace.strings.get(kind) or "flow" for kind in trace.flows["kind"].tolist()]
-    kinds = tuple(dict.fromkeys([*drawn, *(name for _, name in tie.kinds)]))
+    categories = {category: context_name(category) for category in np.unique(told.category).tolist()}
+    kinds = tuple(dict.fromkeys([*drawn, *categories.values(), *(name for _, name in tie.kinds)]))
     code = {name: i for i, name in enumerate(kinds)}
     firsts, of_part = np.array([first for first, _ in tie.kinds], np.int64), np.array([code[name] for _, name in tie.kinds], np.int32)
     tied = of_part[np.searchsorted(firsts, hub, side="right") - 1] if len(firsts) else np.empty(0, np.int32)
-    source = np.concatenate((trace.flows["from_event"].astype(np.int64), source))
-    target = np.concatenate((trace.flows["to_event"].astype(np.int64), target))
-    kind = np.concatenate((np.array([code[name] for name in drawn], np.int32), tied))
+    source = np.concatenate((trace.flows["from_event"].astype(np.int64), told.source, source))
+    target = np.concatenate((trace.flows["to_event"].astype(np.int64), told.target, target))
+    of_told = [code[categories[category]] for category in told.category.tolist()]
+    kind = np.concatenate((np.array([code[name] for name in drawn] + of_told, np.int32), tied))
     order = np.lexsort((kind, source, target))
     source, target, kind = source[order], target[order], kind[order]
     kept = np.append(True, (source[1:] != source[:-1]) | (target[1:] != target[:-1]))[: len(source)] & (source != target)

@@ -42,7 +42,10 @@ class Family(IntEnum):
 
 
 # Families of whole lines, by the kind of the line; events of other lines go by their name.
-FAMILY_OF_KIND = {"steps": Family.STEP, "modules": Family.MODULE, "scope": Family.OTHER, "source": Family.OTHER}
+FAMILY_OF_KIND = {
+    "steps": Family.STEP, "modules": Family.MODULE, "scope": Family.OTHER, "source": Family.OTHER, "launches": Family.RUNTIME,
+    "overhead": Family.OTHER,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.timeline import Timeline
-from tb_tpuprof.analysis.timeline_derived import derived
 from tb_tpuprof.analysis.timeline_layers import Layer
+from tb_tpuprof.analysis.timeline_lines import derived_lines
 from tb_tpuprof.native import matches, tally
 from tb_tpuprof.trace.schema import TEXT
 from tb_tpuprof.trace.trace import Trace
@@ -48,7 +48,7 @@ def name_totals(trace: Trace) -> Int64s:
 @once
 def _derived_totals(trace: Trace) -> Int64s:
     """The same of the derived events, by the code of their name."""
-    made = derived(trace)
+    made = derived_lines(trace)
     result: Int64s = tally(made.name, made.duration_ps, len(made.texts))
     return result
 

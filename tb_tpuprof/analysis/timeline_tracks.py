@@ -10,7 +10,7 @@ import numpy as np
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import HOST_THREADS, planes
 from tb_tpuprof.analysis.timeline_counters import counter_name
-from tb_tpuprof.analysis.timeline_derived import derived
+from tb_tpuprof.analysis.timeline_lines import derived_lines
 from tb_tpuprof.trace.schema import ASYNC
 from tb_tpuprof.trace.trace import Trace
 
@@ -19,14 +19,15 @@ _POOL = re.compile(r"[/_-]-?\d+$")
 _DIGITS = re.compile(r"(\d+)")
 # Kinds of lines by how their name begins, in the order in which a device's section shows them.
 _DEVICE_KINDS = (
-    ("Steps", "steps"), ("Sparse Core Steps", "steps"),
+    ("Steps", "steps"), ("Sparse Core Steps", "steps"), ("Launch Stats", "launches"),
     ("XLA Modules", "modules"), ("Sparse Core Modules", "modules"),
     ("Framework Name Scope", "scope"), ("TensorFlow Name Scope", "scope"),
     ("Framework Ops", "ops"), ("TensorFlow Ops", "ops"),
-    ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "hlo_ops"),
+    ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "async"),
+    ("XLA Overhead", "overhead"),
     ("Source code", "source"), ("Stream #", "stream"),
 )  # fmt: skip
-KINDS = ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source", "stream", "other", "counter")
+KINDS = ("steps", "launches", "modules", "scope", "ops", "hlo_ops", "async", "overhead", "source", "stream", "other", "counter")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def tracks(trace: Trace) -> tuple[Track, ...]:
         track = Track(len(trace.lines) + number, plane, "", counter_name(trace, number), "counter", False)
         found.append(_placed(trace, track, number))
     n_before = len(trace.lines) + len(trace.counters)
-    for number, made in enumerate(derived(trace).lines):
+    for number, made in enumerate(derived_lines(trace).lines):
         track = Track(n_before + number, made.plane, "", made.name, made.kind, True)
         found.append(_placed(trace, track, number))
     return tuple(track for _, track in sorted(found, key=lambda pair: pair[0]))

@@ -22,7 +22,7 @@ from tb_tpuprof.trace.table import Table
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
-OpenPlane = Callable[[int, Decoder], None]
+OpenPlane = Callable[[int, Decoder, bool], None]
 _MIN_BYTES_PER_THREAD = 2 * 2**20
 _MAX_THREADS = 8
 _TIME_LIMIT_PS = 2**61
@@ -72,9 +72,11 @@ class LineParts:
 class LineReader:
     """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the events."""
 
-    def __init__(self, data: npt.NDArray[np.uint8], events: Columns, planes: list[PlaneParts]) -> None:
+    def __init__(self, data: npt.NDArray[np.uint8], events: Columns, planes: list[PlaneParts], keeps_all: npt.NDArray[np.bool_]) -> None:
+        """`keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
         self.data = data
         self.events = events
+        self.keeps_all = keeps_all
         self.lines = [(number, i) for number, plane in enumerate(planes) for i in range(len(plane.lines.starts))]
         self.planes = planes
         counts = np.array([planes[number].lines.n_events[i] for number, i in self.lines], np.int64)
@@ -110,13 +112,14 @@ class LineReader:
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> tuple[list[tuple[int, ...]], bool]:
         rows: list[tuple[int, ...]] = []
         in_order = True
-        opened = -1
+        opened = (-1, False)
         for line in run:
             number, i = self.lines[line]
-            if number != opened:
-                open_plane(number, decoder)
-                opened = number
             part, first = self.planes[number].lines, int(self.first_rows[line])
+            wanted = (number, bool(self.keeps_all[part.names[i]]))
+            if wanted != opened:
+                open_plane(number, decoder, wanted[1])
+                opened = wanted
             offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
             start = int(part.starts[i])
             n, line_in_order = decoder.read_line(start, start + int(part.sizes[i]), offset_ps, first)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import ordering
+from tb_tpuprof.ingest.counter_lines import COUNTER_LINE, with_counters
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
@@ -167,14 +168,17 @@ class _Assembly:
             self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        self.lines = LineReader(data, self.events, planes)
+        keeps_all = self._are_called(data, [plane.lines.names for plane in planes], {COUNTER_LINE.encode()})
+        self.lines = LineReader(data, self.events, planes, keeps_all)
         self.own_stats = {part: Decoder(data, tuple(self.events.values())) for part in ("metadata", "plane")}
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
         """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
         start_ns = self._start_ns()
         is_hot = self._hot_stats(file.data)
-        lines, in_order = self.lines.read(start_ns, lambda plane, decoder: self._open_plane(plane, decoder, is_hot))
+        lines, in_order = self.lines.read(
+            start_ns, lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot)
+        )
         self._read_own_stats()
         decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
         spans_of = {part: [self._add_texts(decoder) for decoder in found] for part, found in decoders.items()}
@@ -190,11 +194,11 @@ class _Assembly:
         columns = ordering.ordered(self.events, lines, stats["event"], in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
         facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
-        return Trace(
+        return with_counters(Trace(
             TraceInfo(**facts), strings, self._planes_table(), columns.lines, Table(schema.EVENTS, columns.events),
             self._metadata_table(len(strings) - 1), columns.aggregates, self._stat_names_table(), StatTable(columns.stats, strings),
             StatTable(stats["metadata"], strings), StatTable(stats["plane"], strings), source,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""
@@ -206,10 +210,14 @@ class _Assembly:
         """For each string so far whether it is the name of a stat to be decoded now."""
         plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
         hot = {name.encode() for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])}
-        stat_names = np.concatenate([_NONE, *(p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes)]).astype(np.int64)
-        is_hot = np.zeros(self.strings.n, np.bool_)
-        is_hot[stat_names] = [text in hot for text in self.strings.texts(data, stat_names)]
-        return is_hot
+        return self._are_called(data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot)
+
+    def _are_called(self, data: npt.NDArray[np.uint8], numbers: list[Ints], wanted: set[bytes]) -> npt.NDArray[np.bool_]:
+        """For each string so far whether it is one of the wanted; only those of the given numbers are looked at."""
+        rows = np.concatenate([_NONE, *numbers]).astype(np.int64)
+        found = np.zeros(self.strings.n, np.bool_)
+        found[rows] = [text in wanted for text in self.strings.texts(data, rows)]
+        return found
 
     def _add_texts(self, decoder: Decoder) -> slice:
         """Register the texts within a decoder's stats; which of all strings they are."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.counter_lines import COUNTER_LINE, with_counters
 from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.trace import schema
@@ -133,6 +134,7 @@ def _line(rows: _Rows, plane: int, line: Any, start_ns: int, metadata_row: Any) 
     rows.lines.setdefault(key, [plane, line.id, line.display_id, rows.string(line.display_name or line.name)])
     line_start = _clamped((line.timestamp_ns - start_ns) * 1000)
     number = list(rows.lines).index(key)
+    keeps_all = (line.display_name or line.name) == COUNTER_LINE.encode()
     for event in line.events:
         if not event.ByteSize():
             rows.n_left_out += 1
@@ -146,7 +148,7 @@ def _line(rows: _Rows, plane: int, line: Any, start_ns: int, metadata_row: Any) 
         if event.stats:
             rows.messages.append((plane, event))
             position = len(rows.messages)
-        rows.events[key].append((_clamped(_clamped(event.offset_ps) + line_start), duration, row, position, event, plane))
+        rows.events[key].append((_clamped(_clamped(event.offset_ps) + line_start), duration, row, position, event, plane, keeps_all))
 
 
 def _clamped(value: int) -> int:
@@ -187,8 +189,8 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
     for key, line in rows.lines.items():
         ordered = sorted(rows.events[key], key=lambda event: (event[0], -event[1]))
         lines.append((*line, len(events), len(ordered)))
-        for *columns, message, plane in ordered:
-            stats += _stats(rows, len(events), message.stats, names[plane], wanted)
+        for *columns, message, plane, keeps_all in ordered:
+            stats += _stats(rows, len(events), message.stats, names[plane], None if keeps_all else wanted)
             events.append(columns)
     shift_ns = min((event[0] for event in events), default=0) // 1000
     events = [(start - shift_ns * 1000, *rest) for start, *rest in events]
@@ -216,4 +218,4 @@ def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceIn
         by_key = sorted(found, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blob, names)
-    return Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables)
+    return with_counters(Trace(TraceInfo(**{**info.__dict__, **facts}), strings, source=source, **tables))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline_counters import counter_samples, highest_value
+from tb_tpuprof.analysis.timeline_counters import counter_ranges, counter_samples, unit_of
 from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_looks import box_columns
 from tb_tpuprof.analysis.timeline_names import color_key
@@ -70,19 +70,27 @@ def tracks_table(view: View) -> Table:
             Column("n_depths", "Rows", np.array([size[1] for size in sizes], np.int64), "count"),
             Column("is_derived", "Derived", np.array([track.is_derived for _, track in pairs], np.bool_)),
             Column("order", "Order", np.arange(len(pairs)), "id"),
-            Column("max_value", "Highest", np.array([size[2] for size in sizes], np.float64), description="of a counter"),
+            Column("min_value", "Lowest", np.array([size[2] for size in sizes], np.float64), description="of a counter"),
+            Column("max_value", "Highest", np.array([size[3] for size in sizes], np.float64), description="of a counter"),
+            text_column("unit", "Unit", [_unit(host, track) for host, track in pairs], "of a counter, as its name tells"),
         ),
     )
 
 
-def _size(host: HostView, track: Track) -> tuple[int, int, float]:
-    """(events or samples, rows, highest value) of a track."""
+def _size(host: HostView, track: Track) -> tuple[int, int, float, float]:
+    """(events or samples, rows, lowest and highest value of a counter) of a track."""
     counter = host.counter_of(track.line)
     if counter >= 0:
-        return int(host.trace.counters["n_samples"][counter]), 1, highest_value(host.trace, counter)
+        ranges = counter_ranges(host.trace)
+        return int(host.trace.counters["n_samples"][counter]), 1, float(ranges.lowest[counter]), float(ranges.highest[counter])
     layer = host.drawn.derived if track.line >= host.drawn.derived.first_line else host.drawn.file
     line = track.line - layer.first_line
-    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line]), np.nan
+    return int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line]), np.nan, np.nan
+
+
+def _unit(host: HostView, track: Track) -> str:
+    counter = host.counter_of(track.line)
+    return unit_of(host.trace, counter) if counter >= 0 else ""
 
 
 def layer_of_line(host: HostView, line: int) -> Layer | None:

@@ -92,7 +92,7 @@ STACK, ASYNC, INSTANTS = 0, 1, 2
 HOT_STATS = (
     "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id", "is_eager",
     "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
-    "flops", "model_flops", "bytes_accessed", "parent_id", "element_id",
+    "flops", "model_flops", "bytes_accessed", "parent_id", "element_id", "flow",
     "allocator_name", "index_on_host", "device_ordinal", "bytes_reserved", "bytes_allocated", "bytes_available", "fragmentation",
     "peak_bytes_in_use", "requested_bytes", "allocation_bytes", "addr", "region_type", "data_type", "shape",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tb_tpuprof.ingest.counter_lines import COUNTER_LINE
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.source import FileSource
 from tb_tpuprof.ingest.xspace import decode
@@ -47,7 +48,7 @@ def _fill_plane(draw: st.DrawFn, plane: Any) -> None:
     _fill_stats(draw, plane.stats, stat_ids)
     for _ in range(draw(st.integers(0, 3))):
         line = plane.lines.add(id=draw(st.integers(0, 2)), timestamp_ns=draw(INT64), display_id=draw(INT64))
-        line.name, line.display_name = draw(TEXTS), draw(TEXTS)
+        line.name, line.display_name = draw(st.one_of(TEXTS, st.just(COUNTER_LINE.encode()))), draw(TEXTS)
         for _ in range(draw(st.integers(0, 6))):
             event = line.events.add(metadata_id=draw(st.sampled_from([*ids, 5])), duration_ps=draw(INT64))
             if draw(st.integers(0, 5)):
@@ -127,6 +128,16 @@ def content(trace: Trace) -> dict[str, Any]:
     for name in ("event_stats", "metadata_stats", "plane_stats"):
         tables[name] = _stats(trace, getattr(trace, name))
     tables["arguments"] = [trace.source.event_stats(trace, event) for event in range(trace.n_events)]
+    counters = (trace.counters[name].tolist() for name in ("plane", "name", "series", "first_sample", "n_samples"))
+    tables["counters"] = sorted(
+        (
+            plane,
+            trace.strings.get(name),
+            trace.strings.get(series),
+            [tuple(column[first : first + n].tolist()) for column in trace.samples.columns.values()],
+        )
+        for plane, name, series, first, n in zip(*counters, strict=True)
+    )
     tables["info"] = {key: value for key, value in trace.info.__dict__.items() if key != "damage"}
     return tables
 

@@ -21,10 +21,10 @@ export interface Area {
   readonly path: Path2D;
 }
 
-/** The least and largest value the chart's height stands for: zero is always in it. */
-export function rangeOf({ value }: Series, maxValue = 0): readonly [number, number] {
-  let low = 0;
-  let high = maxValue;
+/** The least and largest value the chart's height stands for: zero is always in it, and so is all of `least` to `most`. */
+export function rangeOf({ value }: Series, least = 0, most = 0): readonly [number, number] {
+  let low = Math.min(0, least);
+  let high = Math.max(0, most);
   for (const each of value) {
     if (each < low) low = each;
     if (each > high) high = each;
@@ -32,8 +32,8 @@ export function rangeOf({ value }: Series, maxValue = 0): readonly [number, numb
   return [low, high > low ? high : low + 1];
 }
 
-export function areaOf(series: Series, place: { y: number; height: number }, window: { startPs: number; endPs: number }, maxValue: number): Area {
-  const [low, high] = rangeOf(series, maxValue);
+export function areaOf(series: Series, place: { y: number; height: number }, window: { startPs: number; endPs: number }, least: number, most: number): Area {
+  const [low, high] = rangeOf(series, least, most);
   const span = Math.max(window.endPs - window.startPs, 1);
   const x = (timePs: number): number => (timePs - window.startPs) / span;
   const y = (value: number): number => (high - value) / (high - low);

@@ -16,7 +16,10 @@ export interface Track {
   readonly nDepths: number;
   readonly isDerived: boolean;
   /** Of a counter, over the whole trace; 0: not known. */
+  readonly minValue: number;
   readonly maxValue: number;
+  /** Of a counter: `bytes`, `bytes_per_s`, or as it is written; empty: none is known. */
+  readonly unit: string;
 }
 
 /** What is asked for: null bounds mean the whole trace, null tracks mean all. */
@@ -125,7 +128,9 @@ export function decodeTracks(table: Table | undefined): Track[] {
     nEvents: number('n_events', row),
     nDepths: Math.max(1, number('n_depths', row, 1)),
     isDerived: derived ? cellAt(derived, row) === true : false,
+    minValue: number('min_value', row),
     maxValue: number('max_value', row),
+    unit: text('unit', row),
   }));
 }
 

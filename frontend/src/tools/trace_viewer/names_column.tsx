@@ -6,7 +6,8 @@
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { PIN_PX } from '../../canvas/boxes';
-import { format, plural } from '../../base/units';
+import { plural } from '../../base/units';
+import { scaleOf } from './counters';
 import { Icon } from './icons';
 import { isCounter, type SectionPlace, type TrackPlace } from './layout';
 import type { Timeline } from './timeline';
@@ -72,9 +73,10 @@ function MiddleCut({ text }: { text: string }): VNode {
   return <span class="tv-cut"><span>{text.slice(0, -TAIL)}</span><span>{text.slice(-TAIL)}</span></span>;
 }
 
-/** The most a counter reaches in the whole trace: the height of its area. */
-function most(track: TrackPlace['track']): string {
-  return isCounter(track) && track.maxValue > 0 ? `up to ${format(track.maxValue, '')}` : '';
+/** What the height of a counter's chart stands for, beside it. */
+function Scale({ track }: { track: TrackPlace['track'] }): VNode {
+  const { top, bottom } = scaleOf(track);
+  return <span class="tv-scale" role="img" aria-label={`From ${bottom} to ${top}`}><small>{top}</small><small>{bottom}</small></span>;
 }
 
 function TrackName(props: NameProps): VNode {
@@ -99,7 +101,7 @@ function TrackName(props: NameProps): VNode {
         <i aria-hidden="true">{isFoldable ? (place.isFolded ? '▸' : '▾') : ''}</i>
         <MiddleCut text={place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name} />
       </button>
-      {most(track) && <small class="tv-most">{most(track)}</small>}
+      {isCounter(track) && <Scale track={track} />}
       <span class="tv-track-acts">
         <button type="button" aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`} aria-pressed={place.isPinned} data-tip={place.isPinned ? 'Unpin' : 'Pin to the top'} onClick={() => { timeline.changeTracks(pin(view, track.id)); }}><Icon name="pin" /></button>
         <button type="button" aria-label={`Hide ${track.name}`} data-tip="Hide" onClick={() => { timeline.changeTracks(hide(view, [track.id], true)); }}><Icon name="hide" /></button>

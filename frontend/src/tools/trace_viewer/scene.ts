@@ -45,7 +45,7 @@ function hitsOf(layout: Layout, highlight: Highlight | null): Hit[] {
 function areasOf(window: TraceWindow, layout: Layout): Area[] {
   return [...layout.placeOfTrack.values()].flatMap((place): Area[] => {
     const series = window.counters.get(place.track.id);
-    return series && isCounter(place.track) ? [areaOf(series, { y: place.y + PAD_PX, height: place.boxHeight }, window, place.track.maxValue)] : [];
+    return series && isCounter(place.track) ? [areaOf(series, { y: place.y + PAD_PX, height: place.boxHeight }, window, place.track.minValue, place.track.maxValue)] : [];
   });
 }
 

@@ -14,7 +14,7 @@ import { Frames } from './frames';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
 import { Loader, type Fetch } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
-import { decodeFacts, movedPs, type TraceFacts, type TraceWindow } from './model';
+import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
 import { arrange, fold, PLAIN, type TrackView } from './track_view';
@@ -29,8 +29,8 @@ export interface Hover {
   readonly x: number;
   readonly y: number;
   readonly picked: Picked | null;
-  /** Over a counter: its name and value. */
-  readonly counter: { readonly name: string; readonly value: number } | null;
+  /** Over a counter: its track, and its value at that time. */
+  readonly counter: { readonly track: Track; readonly value: number } | null;
 }
 
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
@@ -202,7 +202,7 @@ export class Timeline {
     const place = y < RULER_PX ? null : trackAt(this.layout.value, this.contentAt(y));
     const series = place && isCounter(place.track) ? this.window?.counters.get(place.track.id) : undefined;
     const value = series ? valueAt(series, this.camera.timeAt(x)) : null;
-    return place && value !== null ? { name: place.track.name, value } : null;
+    return place && value !== null ? { track: place.track, value } : null;
   }
 
   /** The pointer is here, from the top left of the stage; null: gone. */

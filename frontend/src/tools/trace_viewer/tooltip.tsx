@@ -1,12 +1,16 @@
 /** What is under the pointer, in two or three lines. */
 
 import type { VNode } from 'preact';
-import { format, plural, threeDigits } from '../../base/units';
+import { format, plural } from '../../base/units';
+import { counterText } from './counters';
 import type { Hover } from './timeline';
 
 function Lines({ hover }: { hover: Hover }): VNode | null {
   const { picked, counter } = hover;
-  if (counter) return <><b>{counter.name}</b><span>{threeDigits(counter.value)}</span></>;
+  if (counter) {
+    const { name, unit, minValue, maxValue } = counter.track;
+    return <><b>{name}</b><span>{counterText(counter.value, unit)}</span><small>{counterText(minValue, unit)} to {counterText(maxValue, unit)} in the whole trace</small></>;
+  }
   if (!picked) return null;
   if (picked.nMerged <= 1) return <><b>{picked.name}</b><span>{format(picked.durationPs, 'ps')}</span></>;
   const isKnown = picked.longestPs !== picked.durationPs;

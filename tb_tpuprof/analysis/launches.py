@@ -72,16 +72,16 @@ def step_launches(trace: Trace, plane: int) -> StepLaunches:
     launch, kernel, group, start = launch[order], kernel[order], group[order], start[order]
     duration = trace.events["duration_ps"][launch]
     latency = np.maximum(trace.events["start_ps"][kernel] - start - duration, 0)
-    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
-    if not len(begins):
+    first = np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])
+    if not len(first):
         none = np.empty(0, np.int64)
         return StepLaunches(none, none, none, none, none, none, none.astype(float), none, none.astype(float))
-    n = np.diff(np.append(begins, len(group)))
-    ends = np.maximum.reduceat(start + duration, begins)
-    by_time = np.lexsort((-ends, start[begins]))
-    columns = (
-        group[begins], launch[begins], start[begins], ends, n,
-        np.maximum.reduceat(duration, begins), np.add.reduceat(duration, begins) / n,
-        np.maximum.reduceat(latency, begins), np.add.reduceat(latency, begins) / n,
+    n = np.diff(np.append(first, len(group)))
+    ends = np.maximum.reduceat(start + duration, first)
+    by_time = np.lexsort((-ends, start[first]))
+    begins, n = first[by_time], n[by_time]
+    return StepLaunches(
+        group[begins], launch[begins], start[begins], ends[by_time], n,
+        np.maximum.reduceat(duration, first)[by_time], np.add.reduceat(duration, first)[by_time] / n,
+        np.maximum.reduceat(latency, first)[by_time], np.add.reduceat(latency, first)[by_time] / n,
     )  # fmt: skip
-    return StepLaunches(*(column[by_time] for column in columns))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
 from tb_tpuprof.native import match
@@ -140,6 +141,7 @@ def _executor_to_iterators(trace: Trace) -> Part:
     return *_latest(rows[is_executor], keys[is_executor]), rows[is_next], keys[is_next]
 
 
+@once
 def launch_to_kernel(trace: Trace) -> Part:
     """A host event with a `correlation_id` launches the device event with the same; framework operations launch nothing."""
     rows, ids = first_ints(trace, "correlation_id")

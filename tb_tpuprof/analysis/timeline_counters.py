@@ -70,7 +70,8 @@ def counter_samples(trace: Trace, counter: int, start_ps: int, end_ps: int, pixe
 def _first_equal(values: Floats, wanted: Floats, group: Int64s) -> npt.NDArray[np.intp]:
     """Of each group the first place that has the wanted value."""
     at = np.flatnonzero(values == wanted[group])
-    return at[np.append(True, group[at][1:] != group[at][:-1])]
+    first: npt.NDArray[np.intp] = at[np.append(True, group[at][1:] != group[at][:-1])]
+    return first
 
 
 def counter_name(trace: Trace, counter: int) -> str:
@@ -94,7 +95,7 @@ def counter_ranges(trace: Trace) -> CounterRanges:
 
 
 def counter_unit(name: str) -> str:
-    """The unit that a counter's name tells: `bytes`, `bytes_per_s`, or as it is to be written (`%`, `W`, `GB/s`); empty where it tells none."""
+    """The unit that a counter's name tells: `bytes`, `bytes_per_s`, or as it is to be written (`%`, `W`, `GB/s`); empty: it tells none."""
     bracket = _IN_BRACKETS.search(name)
     if bracket and bracket[1].strip().lower() in _BRACKET_UNITS:
         return _BRACKET_UNITS[bracket[1].strip().lower()]

@@ -84,16 +84,10 @@ def _is_missing(trace: Trace, plane: int, name: str) -> bool:
 def _gpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
     if _is_missing(trace, plane, LAUNCH_LINE):
         yield _launch_line(trace, plane)
-    own = next((line for line, made in enumerate(derived(trace).lines) if made.plane == plane and made.kind == "modules"), -1)
-    if own >= 0 and _is_missing(trace, plane, GAP_LINE):
-        first, last = derived(trace).line_offsets[own : own + 2].tolist()
-        start = derived(trace).start_ps[first:last]
-        names = [derived(trace).texts[code] for code in derived(trace).name[first:last].tolist()]
+    programs = _derived_programs(trace, plane)
+    if programs and _is_missing(trace, plane, GAP_LINE):
         rows = stream_events(trace, plane)
-        rows = rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
-        yield _gap_line(
-            trace, plane, (start, start + derived(trace).duration_ps[first:last]), names, rows, derived(trace).source[first:last]
-        )
+        yield _gap_line(trace, plane, programs, rows[np.argsort(trace.events["start_ps"][rows], kind="stable")])
 
 
 def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
@@ -101,11 +95,33 @@ def _tpu_lines(trace: Trace, plane: int) -> Iterator[_Made]:
         yield _offload_line(trace, plane)
     modules, ops = lines_named(trace, plane, MODULE_LINES[:1]), lines_named(trace, plane, (OP_LINE,))
     if len(modules) == len(ops) == 1 and _is_missing(trace, plane, GAP_LINE):
-        span, op_span = (line_events(trace, lines[0]) for lines in (modules, ops))
-        start = trace.events["start_ps"][span]
-        names = [trace.strings.get(name) for name in trace.event_names[trace.events["metadata"][span]].tolist()]
-        rows = np.arange(op_span.start, op_span.stop)
-        yield _gap_line(trace, plane, (start, start + trace.events["duration_ps"][span]), names, rows, np.arange(span.start, span.stop))
+        rows = np.arange(*line_events(trace, modules[0]).indices(trace.n_events)[:2])
+        start, metadata = trace.events["start_ps"][rows], trace.events["metadata"]
+        programs = _Programs(
+            start, start + trace.events["duration_ps"][rows], rows, lambda i: trace.strings.get(int(trace.event_names[metadata[rows[i]]]))
+        )
+        yield _gap_line(trace, plane, programs, np.arange(*line_events(trace, ops[0]).indices(trace.n_events)[:2]))
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """Runs of programs by start, the event that each begins with, and what it is called."""
+
+    start_ps: Int64s
+    end_ps: Int64s
+    source: Int64s
+    name: Callable[[int], str]
+
+
+def _derived_programs(trace: Trace, plane: int) -> _Programs | None:
+    """The programs of the GPU stream that computes most, as they were derived from its kernels; None where nothing tells of any."""
+    lines = derived(trace)
+    own = next((line for line, made in enumerate(lines.lines) if made.plane == plane and made.kind == "modules"), -1)
+    if own < 0:
+        return None
+    span = slice(int(lines.line_offsets[own]), int(lines.line_offsets[own + 1]))
+    start, codes = lines.start_ps[span], lines.name[span]
+    return _Programs(start, start + lines.duration_ps[span], lines.source[span], lambda i: lines.texts[codes[i]])
 
 
 def _launch_line(trace: Trace, plane: int) -> _Made:
@@ -129,10 +145,8 @@ def _offload_line(trace: Trace, plane: int) -> _Made:
 
     def facts(i: int) -> Facts:
         waited = int(trace.events["duration_ps"][found.done[i]])
-        rows = trace.events["metadata"][[found.start[i], found.done[i]]]
-        shape, size = (
-            _metadata_text(trace, int(row), key) for row, key in zip(rows, ("shape_with_layout", "raw_bytes_accessed"), strict=True)
-        )
+        begin, end = trace.events["metadata"][[found.start[i], found.done[i]]].tolist()
+        shape, size = _metadata_text(trace, begin, "shape_with_layout"), _metadata_text(trace, end, "raw_bytes_accessed")
         told = [("shape_with_layout", shape), ("raw_bytes_accessed", size), ("waited_for_us", _us(waited))]
         return [(name, value) for name, value in told if value]
 
@@ -140,14 +154,12 @@ def _offload_line(trace: Trace, plane: int) -> _Made:
     return _Made(DerivedLine(plane, OFFLOAD_LINE, "async"), found.start_ps, found.end_ps, texts, found.start, facts)
 
 
-def _gap_line(
-    trace: Trace, plane: int, programs: tuple[Int64s, Int64s], names: list[str], operations: npt.NDArray[np.integer], source: Int64s
-) -> _Made:
-    found = gaps_within(trace, programs, operations)
-    texts = [f"no operation of {names[program]}" for program in found.program.tolist()]
-    return _Made(
-        DerivedLine(plane, GAP_LINE, "overhead"), found.start_ps, found.end_ps, texts, source[found.program].astype(np.int64), lambda _: []
-    )
+def _gap_line(trace: Trace, plane: int, programs: _Programs, operations: npt.NDArray[np.integer]) -> _Made:
+    found = gaps_within(trace, (programs.start_ps, programs.end_ps), operations)
+    names = {program: f"no operation of {programs.name(program)}" for program in np.unique(found.program).tolist()}
+    texts = [names[program] for program in found.program.tolist()]
+    source = programs.source[found.program].astype(np.int64)
+    return _Made(DerivedLine(plane, GAP_LINE, "overhead"), found.start_ps, found.end_ps, texts, source, lambda _: [])
 
 
 def _metadata_text(trace: Trace, row: int, key: str) -> str:

@@ -70,20 +70,20 @@ def _tables(trace: Trace, values: _Values) -> tuple[Table, Table]:
     name = trace.event_names[trace.events["metadata"][values.event]].astype(np.int64)
     time = trace.events["start_ps"][values.event]
     order = np.lexsort((values.event, time, values.key, name, plane))
-    columns = [column[order] for column in (plane, name, values.key, time, values.value)]
-    plane, name, key, time, value = columns
+    plane, name, key = plane[order], name[order], values.key[order]
+    samples = {"time_ps": time[order].astype(np.int64), "value": values.value[order]}
     begins = np.flatnonzero(_changes(plane, name, key))
     n_samples = np.diff(np.append(begins, len(plane)))
     named = np.cumsum(_changes(plane[begins], name[begins])) - 1
     is_single = np.bincount(named)[named] == 1 if len(begins) else np.empty(0, np.bool_)
-    counters = {
+    counters: dict[str, Array] = {
         "plane": plane[begins].astype(np.int32),
         "name": name[begins].astype(np.int32),
         "series": np.where(is_single, -1, key[begins]).astype(np.int32),
         "first_sample": begins.astype(np.int64),
         "n_samples": n_samples.astype(np.int64),
     }
-    return Table(schema.COUNTERS, counters), Table(schema.SAMPLES, {"time_ps": time.astype(np.int64), "value": value})
+    return Table(schema.COUNTERS, counters), Table(schema.SAMPLES, samples)
 
 
 def _changes(*columns: Array) -> npt.NDArray[np.bool_]:

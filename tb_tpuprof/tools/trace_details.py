@@ -7,6 +7,7 @@ import numpy as np
 from tb_tpuprof.analysis import op_labels
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.timeline_flows import flows
+from tb_tpuprof.analysis.timeline_lines import facts_of
 from tb_tpuprof.analysis.timeline_modules import module_around
 from tb_tpuprof.analysis.timeline_totals import ancestors, neighbour, same_name, self_time
 from tb_tpuprof.errors import BadParameter
@@ -74,10 +75,11 @@ def neighbour_answer(view: View, params: Params) -> Answer:
 
 
 def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
-    """All stats of the event (of the first one that a derived event was made from), then those of its metadata."""
+    """What was derived for an event, all stats of it (or of the first one that it was made from), then those of its metadata."""
     trace, row = host.trace, host.drawn.file_event(event)
     metadata = int(trace.events["metadata"][row])
-    own = [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
+    own = facts_of(trace, event - host.drawn.derived.first_event) if event >= host.drawn.derived.first_event else []
+    own += [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
     table = trace.metadata_stats
     rows = np.flatnonzero(table.table["owner"] == metadata).tolist()
     return own + [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]

@@ -22,6 +22,7 @@ Texts = Callable[[int], str]
 
 # Programs are asked for the framework's names of their operations as long as their HLO is small enough to read on the way.
 MAX_HLO_BYTES = 32 * 2**20
+NO_OPERATION = "XlaModule:"  # what PJRT calls whatever a program runs
 _HLO_PARTS = re.compile(r"/|::")
 
 
@@ -78,13 +79,14 @@ class _Program:
 
 
 def _program(trace: Trace, program_id: int, event: int) -> _Program:
-    """A program by its id. Where the trace has no HLO of the id, an event of it tells its name (stat `hlo_module`), and HLO of a
-    program of that name describes it: XLA:CPU counts the ids in its events and those of its HLO apart.
+    """A program by its id: `jit_f(7)`, as others may have its name. Where the trace has no HLO of the id, an event of it tells its
+    name (stat `hlo_module`), and HLO of a program of that name describes it: XLA:CPU counts the ids in its events and those of its
+    HLO apart.
     """
     if program_id < 0:
         return _Program("", None)
     found = trace.programs.get(program_id)
-    name = found.name if found else str(dict(trace.source.event_stats(trace, event)).get("hlo_module", ""))
+    name = found.title if found else str(dict(trace.source.event_stats(trace, event)).get("hlo_module", ""))
     found = found or (trace.programs.find(name) if name else None)
     if found is None or found.size_bytes > MAX_HLO_BYTES:
         return _Program(name, None)
@@ -97,7 +99,8 @@ def _program(trace: Trace, program_id: int, event: int) -> _Program:
 def of_rows(trace: Trace, rows: Rows) -> Labels:
     """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` and `tf_op`.
 
-    An event without `tf_op` is named as the HLO of its program names its instruction; that tells the source line too.
+    An event is named as the HLO of its program names its instruction, which tells the source line too, or else by its `tf_op`:
+    PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names nothing.
     """
     numbers, span = _Numbers(trace), len(trace.strings) + 1
     distinct, program = number(_at(rows, *first_ints(trace, "program_id")))
@@ -115,6 +118,9 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
     source = np.full(len(pairs), -1, np.int64)
     for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
         named[label], source[label] = _from_hlo(programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers)
+    for code in np.unique(named[named >= 0]).tolist():
+        if code < numbers.n and trace.strings.get(code).startswith(NO_OPERATION):
+            named[named == code] = -1
     return Labels(of, module, op, named, source, numbers.texts())
 
 
@@ -127,14 +133,14 @@ def of_metadata(trace: Trace, rows: Rows) -> Labels:
 
 
 def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers) -> tuple[int, int]:
-    """Framework operation (the given one if there is one) and source line of an instruction."""
+    """Framework operation (the given one if the program tells none) and source line of an instruction."""
     row = program.row(hlo_op)
     if row < 0 or program.module is None:
         return framework_op, -1
     module = program.module
     file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
-    named = framework_op if framework_op >= 0 else numbers.of(module.text("op_name", row))
-    return named, numbers.of(f"{file}:{line}" if file and line else file)
+    op_name = numbers.of(module.text("op_name", row))
+    return op_name if op_name >= 0 else framework_op, numbers.of(f"{file}:{line}" if file and line else file)
 
 
 def levels(codes: Int64s, texts: Texts, parts: Callable[[str], list[str]], limit: int) -> tuple[Int64s, Texts]:

@@ -107,8 +107,12 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
         ("framework_op", labels.framework_op),
         ("source", labels.source),
     ):
-        if not about[key] and codes[0] >= 0:
-            about[key] = labels.texts(int(codes[0]))
+        if len(codes) and codes[labels.of[0]] >= 0:
+            about[key] = labels.texts(int(codes[labels.of[0]]))
+    if about["framework_op"].startswith(op_labels.NO_OPERATION):
+        about["framework_op"] = ""
+    if not about["framework_op"] and track.kind == "ops":
+        about["framework_op"] = about["full_name"] or about["name"]
     if not about["hlo_op"] and track.kind == "hlo_ops":
         about["hlo_op"] = about["name"]
     if not about["hlo_module"] and track.kind in ("steps", "modules", "scope", "ops", "hlo_ops", "async", "source"):

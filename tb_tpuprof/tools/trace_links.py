@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tb_tpuprof.analysis.op_labels import MAX_HLO_BYTES, hlo_parts
 from tb_tpuprof.errors import ProfilerError
@@ -12,6 +13,7 @@ from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 
 Links = list[tuple[str, str, dict[str, str]]]
+_NO_KERNEL = re.compile("mem(cpy|set)", re.IGNORECASE)
 
 
 def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
@@ -19,9 +21,11 @@ def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
     hosts = {"hosts": about["host"]}
     links = _program_links(trace, about)
     if kind == "stream":
-        links.append(("All kernels", "kernel_stats", hosts))
+        name = about["full_name"]
+        shown = {} if not name or _NO_KERNEL.match(name) else {"f.kernel": f"={name}"}
+        links.append(("The kernel among all" if shown else "All kernels", "kernel_stats", {**hosts, **shown}))
     if about["framework_op"]:
-        links.append(("All operations of the framework", "framework_op_stats", hosts))
+        links.append(_framework_link(about, hosts))
     if about["name"].startswith("Iterator"):
         links.append(("The input pipeline that this iterator is part of", "tf_data_bottleneck_analysis", hosts))
     if about["step"]:
@@ -43,13 +47,29 @@ def _program_links(trace: Trace, about: dict[str, str]) -> Links:
     program = trace.programs.find(about["hlo_module"]) if about["hlo_module"] else None
     parts = hlo_parts(about["hlo_op"])
     op = parts[-1].removeprefix("%") if parts else ""
-    if program and op and _has_instruction(trace, program, op):
-        links.append(("What the operation computes, and how fast", "op_profile", {**hosts, "program": program.title, "op": op}))
+    one = {**hosts, "program": program.title, "op": op} if program else hosts
+    is_known = bool(program and op and _has_instruction(trace, program, op))
+    if is_known:
+        links.append(("What the operation computes, and how fast", "op_profile", one))
     if op:
-        links.append(("All operations of XLA", "hlo_stats", hosts))
+        shown = {**hosts, "f.op": f"={op}", **({"f.program": f"={program.title}"} if program else {})}
+        links.append(("The operation among all of XLA's", "hlo_stats", shown))
+        links.append(("How close it comes to what the device can do", "roofline_model", shown))
+    if is_known:
+        links.append(("Its neighbours in the program's graph", "graph_viewer", one))
+    elif program:
+        links.append((f"The graph of {program.name}", "graph_viewer", {**hosts, "program": program.title}))
     if program:
         links.append((f"The memory of {program.name}", "memory_viewer", {**hosts, "program": program.title}))
     return links
+
+
+def _framework_link(about: dict[str, str], hosts: dict[str, str]) -> tuple[str, str, dict[str, str]]:
+    """On devices that table calls operations as here; on hosts XLA's go by the compiler's names."""
+    if not about["section"].startswith(("GPU", "TPU")):
+        return "All operations of the framework", "framework_op_stats", hosts
+    operation = about["framework_op"].partition(":")[0]
+    return "The framework's operation among all", "framework_op_stats", {**hosts, "f.operation": f"={operation}"}
 
 
 def _has_instruction(trace: Trace, program: Program, op: str) -> bool:

@@ -253,7 +253,7 @@ def test_tracks_are_sorted_as_people_look_for_them() -> None:
     assert [(track["section"], track["name"]) for track in tracks] == [
         ("GPU:0", "Stream #7(MemcpyH2D)"), ("GPU:0", "Stream #12(Compute)"),
         ("TPU:0", "Steps"), ("TPU:0", "XLA Modules"), ("TPU:0", "Framework Name Scope"), ("TPU:0", "Framework Ops"),
-        ("TPU:0", "XLA Ops"), ("TPU:0", "Source code"), ("TPU:0 SparseCore 1", "Sparse Core Ops"),
+        ("TPU:0", "XLA Ops"), ("TPU:0", "XLA Overhead"), ("TPU:0", "Source code"), ("TPU:0 SparseCore 1", "Sparse Core Ops"),
         ("GPU:1", "Stream #9(Compute)"), ("CUSTOM:MOSAIC:3", "tile"),
         ("Host threads", "python"), ("Host threads", "main/5"), ("Host threads", "named"), ("Host threads", "pool/2"),
         ("Host threads", "pool/10"), ("/host:other", "odd"),
@@ -311,8 +311,8 @@ def gpu() -> Trace:
 def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
     payload = ask(gpu())
     tracks = {track["name"]: track for track in rows(payload, "tracks") if track["section"] == "GPU:0"}
-    assert list(tracks) == ["Steps", "Framework Name Scope", "Framework Ops", "XLA Ops", "Stream #1(Compute)"]
-    assert [track["is_derived"] for track in tracks.values()] == [True] * 4 + [False]
+    assert list(tracks) == ["Steps", "Launch Stats", "Framework Name Scope", "Framework Ops", "XLA Ops", "Stream #1(Compute)"]
+    assert [track["is_derived"] for track in tracks.values()] == [True] * 5 + [False]
     boxes = rows(payload, "boxes")
     kernels = [box for box in boxes if box["track"] == tracks["Stream #1(Compute)"]["track"]]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tb_tpuprof.errors import BadParameter, EventNotFound
+from tb_tpuprof.errors import BadParameter, EventNotFound, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload
@@ -112,7 +115,51 @@ def test_links_of_an_operation_lead_to_tools_that_know_it() -> None:
     details = TOOL.run(session, None, {"event": int(column(payload, "boxes", "event")[box])})
     tool, params = (c for c in details.tables["links"].columns if c.name != "text")
     texts = [[(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)]
-    assert texts[0][:3] == ["op_profile", "hlo_stats", "memory_viewer"]
+    assert texts[0][:5] == ["op_profile", "hlo_stats", "roofline_model", "graph_viewer", "memory_viewer"]
     for name, given in zip(*texts, strict=True):
         asked = json.loads(given)
-        assert get_tool(name).run(session, [asked.pop("hosts")], asked).tool == name
+        assert_leads_somewhere(session, name, asked)
+
+
+def assert_leads_somewhere(session: Session, tool: str, params: dict[str, str]) -> None:
+    """The tool answers, and its table of operations has a row that the link's filters leave."""
+    filters = {name.removeprefix("f."): value.removeprefix("=") for name, value in params.items() if name.startswith("f.")}
+    asked = {name: value for name, value in params.items() if not name.startswith("f.") and name != "hosts"}
+    payload = get_tool(tool).run(session, [params["hosts"]], asked)
+    assert payload.tool == tool
+    if filters:
+        table = next(table for table in payload.tables.values() if set(filters) <= {c.name for c in table.columns})
+        columns = [[(c.strings or [])[code] for code in c.values.tolist()] for c in table.columns if c.name in filters]
+        wanted = tuple(filters[c.name] for c in table.columns if c.name in filters)
+        assert wanted in set(zip(*columns, strict=True)), (tool, filters)
+
+
+CORPUS = os.environ.get("TPUPROF_CORPUS", "")
+
+
+@pytest.mark.skipif(not CORPUS, reason="TPUPROF_CORPUS does not name the corpus of real traces")
+@pytest.mark.parametrize(
+    ("run", "kinds"),
+    [
+        ("tracelens_mi300_jax/plugins/profile/jax08_gemm", ("hlo_ops", "ops", "stream", "modules")),
+        ("xprof_tpu_inference_2_old/plugins/profile/run", ("hlo_ops", "ops", "modules", "async")),
+        ("own_jax_cpu/plugins/profile/mlp", ("hlo_ops", "ops")),
+        ("xprof_gpu_multi_worker/plugins/profile/GPU-multi-worker", ("ops", "stream")),
+    ],
+)
+def test_links_of_real_events_lead_to_what_they_name(run: str, kinds: tuple[str, ...]) -> None:
+    session = Session(str(Path(CORPUS) / run), cache=False)
+    host = session.hosts[0]
+    payload = TOOL.run(session, [host], {})
+    kind_column = next(c for c in payload.tables["tracks"].columns if c.name == "kind")
+    kind_of = [(kind_column.strings or [])[code] for code in kind_column.values.tolist()]
+    for kind in kinds:
+        lines = [track for track, found in zip(column(payload, "tracks", "track").tolist(), kind_of, strict=True) if found == kind]
+        boxes = np.flatnonzero(column(payload, "boxes", "track") == lines[-1 if kind == "stream" else 0])
+        details = TOOL.run(session, [host], {"event": int(column(payload, "boxes", "event")[boxes[len(boxes) // 2]])})
+        tool, params = (c for c in details.tables["links"].columns if c.name != "text")
+        links = list(zip(*([(c.strings or [])[code] for code in c.values.tolist()] for c in (tool, params)), strict=True))
+        assert links, kind
+        for name, given in links:
+            with contextlib.suppress(ToolUnavailable):  # the page does not show a link to a tool that has nothing to show
+                assert_leads_somewhere(session, name, json.loads(given))

@@ -33,7 +33,7 @@ function Elsewhere({ node, program }: { node: Node; program: string }): VNode {
   const ways = [
     { tool: 'hlo_stats', text: 'See it in HLO stats', params: { 'f.op': `=${node.name}` } },
     { tool: 'op_profile', text: 'See it in the op profile', params: { program, op: node.name } },
-    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { search: node.name } },
+    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: node.name } },
     { tool: 'memory_viewer', text: 'See the memory of the program', params: { program } },
   ].filter(({ tool }) => canOpen(tool));
   return (

@@ -49,7 +49,7 @@ check: $(VENV)/.dev $(VENV)/.built $(NODE_MODULES) chromium others ## The gate: 
 bench: $(VENV)/.dev $(VENV)/.built ## Measure beside xprof (in an environment of its own); writes bench/results.md
 	$(PY) -m bench.bench $(ARGS)
 
-conformance: $(VENV)/.dev $(VENV)/.built ## Run xprof live (in an environment of its own) on synthetic TPU and GPU runs and compare field by field
+conformance: $(VENV)/.dev $(VENV)/.built ## Run xprof live (in an environment of its own) on synthetic runs and those of TPUPROF_CORPUS; compare field by field
 	$(PY) -m tests.conformance.live $(ARGS)
 
 golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/; review it as a diff

@@ -1,4 +1,4 @@
-"""`make conformance`: the peer, run live on synthetic TPU and GPU runs, beside this project, field by field.
+"""`make conformance`: the peer, run live on synthetic TPU and GPU runs and on real ones, beside this project, field by field.
 
 `python -m tests.conformance.live` prints a row per field and ends with status 1 if a difference is not listed below, or a listed
 one is gone. The peer runs in an environment of its own (`TPUPROF_PEER_PYTHON`, else `.bench/peer`, made on first use).
@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.environments import peer_python
+from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, kernel_stats, memory_profile, overview_page
 from tb_tpuprof.tools.base import Payload, Table
-from tests.conformance import live_compiled, live_devices
+from tests.conformance import live_compiled, live_corpus, live_devices, live_pods
 from tests.conformance.peer import rows
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
@@ -79,8 +80,14 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists them one below the other",
     ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the peer takes only the peak's step",
     ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which has the stack in it",
+    ("*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; the peer prints 0",
+    ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on the overview",
+    ("gpu_two", "pod_viewer", "cores"): "each GPU is a core; the peer has one per host",
+    ("tpu_touching", "pod_viewer", "input, *"): _TOUCHING,
+    ("tpu_touching", "pod_viewer", "all others, *"): _TOUCHING,
     ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the peer lists 0 µs of IDLE",
 }  # fmt: skip
+ALL_DIFFERENCES = DIFFERENCES | live_corpus.DIFFERENCES
 
 
 @dataclass(frozen=True)
@@ -266,10 +273,15 @@ def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared
 def compare(run: Path, answers: Row) -> list[Compared]:
     """All fields of all tools of one run."""
     session = Session(str(run), cache=False)
-    if "memory_profile" in answers:
-        return [Compared("memory_profile", *field) for field in live_devices.memory(_memories(session), answers["memory_profile"])]
-    is_tpu = run.name.startswith("tpu")
     found = []
+    if "memory_profile" in answers:
+        found += [Compared("memory_profile", *field) for field in live_devices.memory(_memories(session), answers["memory_profile"])]
+    if run.name.startswith(live_corpus.PREFIX):
+        of_both = [*live_corpus.fields(session, answers), *live_corpus.as_recorded(run.name, answers)]
+        return found + [Compared(tool, *field) for tool, field in of_both]
+    if found:
+        return found
+    is_tpu = run.name.startswith("tpu")
     if not is_tpu:
         payload = kernel_stats.TOOL.run(session, None, {})
         found = [Compared("kernel_stats", *field) for field in live_devices.kernels(payload, answers["kernel_stats"])]
@@ -277,6 +289,7 @@ def compare(run: Path, answers: Row) -> list[Compared]:
         return found
     if "hlo_stats" in answers:
         found += [Compared(tool, *field) for tool, field in live_compiled.fields(session, answers)]
+    found += [Compared("pod_viewer", *field) for field in live_pods.pods(session, answers["pod_viewer"])]
     found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
     found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
     analyzer = "tb_tpuprof.tools.input_pipeline_analyzer"
@@ -288,14 +301,21 @@ def compare(run: Path, answers: Row) -> list[Compared]:
 
 def _memories(session: Session) -> dict[str, Payload]:
     """A payload of each memory, by the peer's name of it: of a device its number alone."""
-    listed = live_devices.table(memory_profile.TOOL.run(session, None, {}).tables["memories"])
-    names = [str(row["memory"]) for row in listed]
-    return {name.removeprefix("device "): memory_profile.TOOL.run(session, None, {"memory": name}) for name in names}
+    host = session.hosts[:1]  # the peer takes one
+
+    def payload(**params: object) -> Payload:
+        return memory_profile.TOOL.run(session, host, {"width_px": 8000, **params})
+
+    try:
+        names = [str(row["memory"]) for row in live_devices.table(payload().tables["memories"])]
+    except ToolUnavailable:
+        return {}
+    return {name.removeprefix("device "): payload(memory=name) for name in names}
 
 
 def reason_of(run: str, field: Compared) -> tuple[tuple[str, str, str], str] | None:
     """The listed difference that a field falls under."""
-    for key, why in DIFFERENCES.items():
+    for key, why in ALL_DIFFERENCES.items():
         if all(fnmatch.fnmatchcase(text, pattern) for text, pattern in zip((run, field.tool, field.field), key, strict=True)):
             return key, why
     return None
@@ -323,7 +343,7 @@ def report(compared: dict[str, list[Compared]]) -> int:
                 verdict = "DIFFERENT"
                 wrong.append(field)
             print(f"{run:13} {field.tool:24} {field.field:58} {shown(field.ours):>24} {shown(field.theirs):>24}  {verdict}")
-    gone = set(DIFFERENCES) - used
+    gone = {key for key in ALL_DIFFERENCES if any(fnmatch.fnmatchcase(run, key[0]) for run in compared)} - used
     for key in sorted(gone):
         print(f"A listed difference no longer shows: {key}")
     print(f"\n{n_equal} fields equal, {n_listed} differ for a listed reason, {len(wrong)} without one; {len(gone)} listed ones are gone.")
@@ -337,6 +357,10 @@ def main() -> int:
         for run, hosts in RUNS.items():
             for side in ("ours", "theirs"):
                 write_run(folder / side / run, hosts)
+        real = live_corpus.write_runs(folder / "ours")
+        live_corpus.write_runs(folder / "theirs")
+        if not real:
+            print("*** TPUPROF_CORPUS names no folder of recorded traces: only synthetic runs are compared. ***")
         out = folder / "answers.json"
         script = Path(__file__).with_name("live_peer.py")
         done = subprocess.run(
@@ -346,7 +370,7 @@ def main() -> int:
             print(done.stderr[-4000:], file=sys.stderr)
             return 2
         answers = json.loads(out.read_text())
-        return report({run: compare(folder / "ours" / run, answers[run]) for run in RUNS})
+        return report({run: compare(folder / "ours" / run, answers[run]) for run in (*RUNS, *real)})
 
 
 if __name__ == "__main__":

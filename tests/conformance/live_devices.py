@@ -92,5 +92,5 @@ def _active(profile: Row) -> list[tuple[str, int, int]]:
     for one in profile["activeAllocations"]:
         if int(one["snapshotIndex"]) >= 0:
             facts = profile["memoryProfileSnapshots"][int(one["snapshotIndex"])]["activityMetadata"]
-            result.append((facts["tfOpName"], int(facts["allocationBytes"]), int(one["numOccurrences"])))
+            result.append((facts["tfOpName"].replace("(null)", ""), int(facts["allocationBytes"]), int(one["numOccurrences"])))
     return result

@@ -8,9 +8,19 @@ from pathlib import Path
 
 from xprof.convert.raw_to_tool_data import xspace_to_tool_data
 
-TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer", "kernel_stats")
+TOOLS = ("overview_page", "framework_op_stats", "input_pipeline_analyzer", "kernel_stats", "pod_viewer")
+ONE_HOST = "memory_profile"
 # Runs that plant something for one tool alone, by the beginning of their name.
-ONLY = {"kernels": ("kernel_stats",), "memory": ("memory_profile",)}
+ONLY = {"kernels": ("kernel_stats",), "memory": (ONE_HOST,), "corpus": ("kernel_stats", ONE_HOST, "pod_viewer")}
+
+
+def _answer(files: list[str], hosts: list[str], tool: str) -> str:
+    """What the peer says of all hosts, or of the first where it takes but one."""
+    if tool == ONE_HOST:
+        files, hosts = files[:1], hosts[:1]
+    params = {"use_saved_result": False, "host": hosts[0] if tool == ONE_HOST else "ALL_HOSTS", "hosts": hosts}
+    answer: str = xspace_to_tool_data(files, tool, params)[0]
+    return answer
 
 
 def main() -> None:
@@ -20,10 +30,9 @@ def main() -> None:
         files = sorted(str(path) for path in run.glob("*.xplane.pb"))
         hosts = [Path(file).name.removesuffix(".xplane.pb") for file in files]
         tools = ONLY.get(run.name.partition("_")[0], TOOLS)
-        params = {"use_saved_result": False, "host": hosts[0] if tools == ("memory_profile",) else "ALL_HOSTS", "hosts": hosts}
         if run.name.startswith("tpu") and len(files) == 1:
             tools = (*tools, "hlo_stats", "op_profile", "roofline_model")
-        answers[run.name] = {tool: json.loads(xspace_to_tool_data(files, tool, dict(params))[0]) for tool in tools}
+        answers[run.name] = {tool: json.loads(_answer(files, hosts, tool)) for tool in tools}
     out.write_text(json.dumps(answers))
 
 

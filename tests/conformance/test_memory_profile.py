@@ -155,6 +155,7 @@ def test_peak_active_allocations_and_fragmentation_are_those_of_a_replay(name: s
         mine = memory_peak(events, m)
         active = active_allocations(events, m, mine.at)
         assert mine.used_bytes == history[largest][4]
+        assert mine.start_ps + 1000 * open_session(name).trace(open_session(name).hosts[0]).info.start_ns == history[largest][0]
         assert mine.fragmentation == pytest.approx(history[largest][5])
         assert int(active.n_occurrences.sum()) == len(live)
         assert int(active.total_bytes.sum()) == sum(live.values())

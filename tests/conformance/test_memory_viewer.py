@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench.environments import peer_if_any
 from tb_tpuprof.analysis.hlo_memory import SpaceMemory, scoped_vmem, space_memory
 from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
 from tb_tpuprof.trace.hlo import HloModule
@@ -25,9 +25,9 @@ LISTED_SPACE = "0"
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    python = os.environ.get("TPUPROF_PEER_PYTHON", "")
-    if not python or not Path(python).exists():
-        pytest.skip("TPUPROF_PEER_PYTHON does not name an interpreter that has xprof (`make conformance` makes one)")
+    python = peer_if_any()
+    if not python:
+        pytest.skip("*** NOT RUN: no interpreter has xprof; `make conformance` makes one, or name one in TPUPROF_PEER_PYTHON. ***")
     folder = tmp_path_factory.mktemp("peer")
     for log, runs in RUNS.items():
         for run in runs.split():

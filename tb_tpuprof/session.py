@@ -312,15 +312,17 @@ class SessionStore:
         self.executor = executor
         self.memory_bytes = memory_bytes
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._asked: dict[str, tuple[HostFile, ...]] = {}
         self._lock = threading.Lock()
 
     def open(self, run: RunInfo) -> Session:
         """The session of a run; a new one where the set of its files or their state has changed."""
         with self._lock:
             known = self._sessions.get(run.path)
-            if known is None or known.info.files != run.files:
+            # Compared with what was asked for then: the session's own paths are absolute, those of a relative logdir are not.
+            if known is None or self._asked[run.path] != run.files:
                 known = Session(run.path, name=run.name, memory_bytes=self.memory_bytes, executor=self.executor)
-                self._sessions[run.path] = known
+                self._sessions[run.path], self._asked[run.path] = known, run.files
             self._sessions.move_to_end(run.path)
             self._drop_old()
             return known

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.ingest.runs import find_run
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.xspaces import small_xspace
@@ -60,6 +61,16 @@ def test_the_store_keeps_the_last_used_sessions_and_sees_new_files(tmp_path: Pat
     (tmp_path / "b" / "h1.xplane.pb").write_bytes(small_xspace())
     changed = Session(str(tmp_path / "b")).info
     assert store.open(changed).hosts == ("h0", "h1")
+
+
+def test_runs_of_a_relative_logdir_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tensorboard --logdir logs`: each request finds the run anew, and must find the session that knows its results."""
+    make_run(tmp_path / "logs" / "plugins" / "profile" / "r", 1)
+    monkeypatch.chdir(tmp_path)
+    store = SessionStore()
+    assert store.open(find_run("logs", "r")) is store.open(find_run("logs", "r"))
+    os.utime(tmp_path / "logs" / "plugins" / "profile" / "r" / "h0.xplane.pb", ns=(5, 5))
+    assert store.open(find_run("logs", "r")) is store.open(find_run("logs", "r"))
 
 
 @pytest.mark.parametrize("name", ["", "named/run"])

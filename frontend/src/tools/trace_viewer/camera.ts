@@ -21,6 +21,7 @@ export class Camera {
   /** Where the pointer is; null: not over the timeline. */
   pointerX: number | null = null;
   private current: Viewport = { startPs: 0, endPs: 1 };
+  private hasLeapt = false;
   private readonly held = new Map<HeldKey, number>();
   private timer = 0;
 
@@ -47,6 +48,24 @@ export class Camera {
     this.onMove();
   }
 
+  /** To another place at once, instead of bit by bit: something to come back from. */
+  leap(view: Viewport): void {
+    this.settle();
+    if (!isSameViewport(clampViewport(view, this.durationPs()), this.current)) this.noteLeap();
+    this.set(view);
+  }
+
+  noteLeap(): void {
+    this.hasLeapt = true;
+  }
+
+  /** Whether there was a leap since the last time this was asked. */
+  takeLeap(): boolean {
+    const was = this.hasLeapt;
+    this.hasLeapt = false;
+    return was;
+  }
+
   settle(): void {
     if (!isSameViewport(this.settled.value, this.current)) this.settled.value = this.current;
   }
@@ -70,7 +89,7 @@ export class Camera {
   }
 
   showAll(): void {
-    this.set({ startPs: 0, endPs: this.durationPs() });
+    this.leap({ startPs: 0, endPs: this.durationPs() });
   }
 
   hold(key: HeldKey): void {

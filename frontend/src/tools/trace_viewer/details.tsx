@@ -83,7 +83,7 @@ function FlowLink({ flow, details, timeline }: { flow: FlowNeighbour; details: E
   const track = timeline.facts.value?.tracks.find(({ id }) => id === flow.track);
   return (
     <li class="tv-flow">
-      <button type="button" class="text-link" title={flow.name} onClick={() => { timeline.revealEvent(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
+      <button type="button" class="text-link" title={flow.name} onClick={() => { timeline.follow(flow); }}>{flow.direction === 'in' ? '←' : '→'} {flow.name}</button>
       <span class="muted">{[flow.kind, track?.name, distance(details, flow)].filter(Boolean).join(' · ')}</span>
     </li>
   );
@@ -99,14 +99,14 @@ function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline
   const within = outermostFirst(details.ancestors);
   return (
     <div class="tv-goto">
-      {links.length > 0 && <><h3>Go to</h3><ul>{links.map((link) => <li key={link.text}><button type="button" class="text-link" onClick={() => { openTool(link.tool, link.params); }}>{link.text}</button></li>)}</ul></>}
+      {links.length > 0 && <><h3>Go to</h3><ul>{links.map((link) => <li key={link.text}><button type="button" class="text-link" title={link.text} onClick={() => { openTool(link.tool, link.params); }}>{link.text}</button></li>)}</ul></>}
       {details.flows.length > 0 && <><h3>Caused by and causing</h3><ul>{details.flows.map((flow) => <FlowLink key={`${flow.direction}${String(flow.event)}${flow.kind}`} flow={flow} details={details} timeline={timeline} />)}</ul></>}
       <h3>Within</h3>
       {within.length === 0 && <p class="muted">Nothing: it is at the top of its track.</p>}
       <ul>
         {within.map((ancestor) => (
           <li key={ancestor.event}>
-            <button type="button" class="text-link" onClick={() => { timeline.revealEvent(ancestor); }}>{ancestor.name}</button>
+            <button type="button" class="text-link" title={ancestor.name} onClick={() => { timeline.follow(ancestor); }}>{ancestor.name}</button>
             <span class="muted" title={exactText(ancestor.durationPs, 'ps')}>{format(ancestor.durationPs, 'ps')}</span>
           </li>
         ))}

@@ -23,7 +23,7 @@ async function goThere(timeline: Timeline, { side, picked }: Elsewhere): Promise
   const isMerged = picked.nMerged > 1 && (side === 'left' || side === 'right');
   const details = isMerged ? decodeDetails(await timeline.ask({ event: String(picked.event) })) : null;
   const to = details ? pickedEvent(details, details.depth) : picked;
-  timeline.bringIntoView(to);
+  timeline.leapTo(to);
 }
 
 const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }>> = {

@@ -55,7 +55,7 @@ function measuring(timeline: Timeline, from: Point): Drag {
 
 function zooming(timeline: Timeline, from: Point): Drag {
   const fromPs = timeline.camera.timeAt(from.x);
-  return spanning(timeline, from, (marked) => { timeline.camera.set(marked); }, (to) => ({ ...ordered(fromPs, timeline.camera.timeAt(to.x)), trackIds: null, depths: null }));
+  return spanning(timeline, from, (marked) => { timeline.camera.leap(marked); }, (to) => ({ ...ordered(fromPs, timeline.camera.timeAt(to.x)), trackIds: null, depths: null }));
 }
 
 function boxing(timeline: Timeline, from: Point): Drag {

@@ -70,7 +70,7 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
   if (timeline.selected.value?.event === event) return;
   try {
     const details = decodeDetails(await timeline.ask({ event: String(event) }));
-    timeline.revealEvent(details, details.depth);
+    timeline.revealEvent(details, details.depth, !isAlone);
     if (isAlone) timeline.zoomToSelected();
   } catch (error) {
     timeline.loader.refusal.value = error;
@@ -88,9 +88,11 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const given = keyOf(params);
   useEffect(() => {
     if (!change || key === null || key === written.current) return;
+    // Back undoes a leap; where the page opens there is nothing to go back to yet.
+    const hasLeapt = (timeline?.camera.takeLeap() ?? false) && written.current !== null;
     if (written.current !== null && written.current !== given) onTheWay.current.push(written.current);
     written.current = key;
-    if (key !== given) props.setParams(change, 'replace');
+    if (key !== given) props.setParams(change, hasLeapt ? 'push' : 'replace');
   }, [key]);
   useEffect(() => {
     if (!timeline || !isReady || written.current === null) return;

@@ -96,7 +96,7 @@ export function Minimap({ timeline, scope }: { timeline: Timeline; scope: string
           event.currentTarget.setPointerCapture(event.pointerId);
           const { x, widthPx } = at(event);
           grab.value = grabAt(camera.view, durationPs, x, widthPx);
-          if (grab.value.part === 'outside') camera.set(grabbed(grab.value, durationPs, x, widthPx));
+          if (grab.value.part === 'outside') camera.leap(grabbed(grab.value, durationPs, x, widthPx));
         }}
         onPointerMove={(event) => {
           const { x, widthPx } = at(event);

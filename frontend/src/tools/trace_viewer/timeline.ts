@@ -36,6 +36,8 @@ export interface Hover {
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
 const SLACK_PX = 2;
 const MAX_FIRST_WIDTH_PX = 4000;
+const POINT_AGAIN_MS = 100;
+
 export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
@@ -56,6 +58,8 @@ export class Timeline {
   flows: readonly FlowNeighbour[] = [];
   private readonly frames: Frames;
   private isDisposed = false;
+  private pointerAt: { readonly x: number; readonly y: number } | null = null;
+  private hoverTimer = 0;
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -67,6 +71,13 @@ export class Timeline {
     this.loader = this.newLoader(fetch);
     this.search = new Search((params, abort) => this.fetch(params, abort), () => { this.refresh(); }, (match) => { this.revealEvent(match); });
     this.retheme();
+    this.frames.onFrame(() => { this.pointAgainSoon(); });
+  }
+
+  /** After a zoom or a scroll something else may lie under the pointer that has not moved. */
+  private pointAgainSoon(): void {
+    clearTimeout(this.hoverTimer);
+    if (this.pointerAt) this.hoverTimer = window.setTimeout(() => { this.point(this.pointerAt); }, POINT_AGAIN_MS);
   }
 
   private newLoader(fetch: Fetch): Loader {
@@ -206,13 +217,16 @@ export class Timeline {
   }
 
   /** The pointer is here, from the top left of the stage; null: gone. */
-  point(at: { x: number; y: number } | null): void {
+  point(at: { readonly x: number; readonly y: number } | null): void {
+    this.pointerAt = at;
     this.camera.pointerX = at?.x ?? null;
     const picked = at ? this.find(at.x, at.y) : null;
     const counter = at && !picked ? this.counterAt(at.x, at.y) : null;
     const before = this.hovered.value?.picked;
+    const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
+    if (isSame && counter === null && at?.x === this.hovered.value?.x && at?.y === this.hovered.value?.y) return;
     this.hovered.value = at && (picked ?? counter) ? { ...at, picked, counter } : null;
-    if (before?.event !== picked?.event || before?.startPs !== picked?.startPs) this.requestFrame();
+    if (!isSame) this.requestFrame();
   }
 
   selectAt(x: number, y: number): void {
@@ -221,7 +235,7 @@ export class Timeline {
 
   zoomToBoxAt(x: number, y: number): void {
     const picked = this.find(x, y);
-    if (picked) this.camera.set(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
+    if (picked) this.camera.leap(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
   }
 
   select(picked: Picked | null): void {
@@ -233,12 +247,25 @@ export class Timeline {
   /** Selects and scrolls and pans as far as it takes to see it. */
   reveal(picked: Picked): void {
     this.select(picked);
-    this.bringIntoView(picked);
+    this.camera.set(this.viewOn(picked));
+    this.scrollTo(picked);
   }
 
-  bringIntoView(picked: Picked): void {
-    this.camera.set(bringIntoView(this.camera.view, picked.startPs, picked.startPs + picked.durationPs, this.durationPs));
+  private viewOn({ startPs, durationPs }: Picked): Viewport {
+    return bringIntoView(this.camera.view, startPs, startPs + durationPs, this.durationPs);
+  }
+
+  /** Goes to where it is, selecting nothing. */
+  leapTo(picked: Picked): void {
+    this.camera.leap(this.viewOn(picked));
     this.scrollTo(picked);
+  }
+
+  /** As a link does: Back returns to the event before. */
+  follow(event: EventRef): void {
+    this.camera.settle();
+    if (event.event !== this.selected.value?.event) this.camera.noteLeap();
+    this.revealEvent(event);
   }
 
   private scrollTo(picked: Picked): void {
@@ -251,12 +278,21 @@ export class Timeline {
     else if (y + place.boxHeight > scrollTop + clientHeight) this.scroller.scrollTop = y - clientHeight + 3 * RULER_PX;
   }
 
-  /** An event known by its times only; its track is unfolded if need be, its row found or taken from the details later. */
-  revealEvent(event: EventRef, depth?: number): void {
+  /**
+   * An event known by its times only; its track is unfolded if need be, its row found or taken from the details later.
+   * `isWindowKept`: what is looked at was chosen with it.
+   */
+  revealEvent(event: EventRef, depth?: number, isWindowKept = false): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
     if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
     const { window } = this;
-    this.reveal(pickedEvent(event, depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0));
+    const picked = pickedEvent(event, depth ?? (window && depthOf(window, event.event, event.track, event.startPs)) ?? 0);
+    if (!isWindowKept) {
+      this.reveal(picked);
+      return;
+    }
+    this.select(picked);
+    this.scrollTo(picked);
   }
 
   /** Shows a track that is hidden, filtered away or in a folded section. */
@@ -273,9 +309,10 @@ export class Timeline {
     const marked = this.marked.value;
     const picked = this.selected.value;
     if (picked) {
-      this.reveal(picked);
-      this.camera.set(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
-    } else if (marked) this.camera.set(zoomTo(marked.startPs, marked.endPs - marked.startPs, this.durationPs, 0.05));
+      this.select(picked);
+      this.scrollTo(picked);
+      this.camera.leap(zoomTo(picked.startPs, picked.durationPs, this.durationPs));
+    } else if (marked) this.camera.leap(zoomTo(marked.startPs, marked.endPs - marked.startPs, this.durationPs, 0.05));
   }
 
   mark(marked: Marked | null): void {
@@ -356,6 +393,7 @@ export class Timeline {
 
   dispose(): void {
     this.isDisposed = true;
+    clearTimeout(this.hoverTimer);
     this.loader.dispose();
     this.search.dispose();
     this.camera.dispose();

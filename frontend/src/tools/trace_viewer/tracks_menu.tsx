@@ -56,7 +56,7 @@ export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
             {DEPTHS.map((depths) => <option key={depths} value={String(depths)}>{depths === 0 ? 'all' : `at most ${String(depths)}`}</option>)}
           </select>
         </label>
-        <label class="tv-field"><span><input type="checkbox" checked={timeline.hasAllFlows.value} onChange={(event) => { timeline.showFlows(event.currentTarget.checked); }} /> Arrows of all flows</span>{nFlows > 0 && <small class="muted">{plural(nFlows, 'flow')} in view</small>}</label>
+        <label class="tv-field"><span class="tv-check-line"><input type="checkbox" checked={timeline.hasAllFlows.value} onChange={(event) => { timeline.showFlows(event.currentTarget.checked); }} />Arrows of all flows</span>{nFlows > 0 && <small class="muted">{plural(nFlows, 'flow')} in view</small>}</label>
         <p class="tv-field">
           <button type="button" class="button small" onClick={foldAll}>{view.folded.size > 0 ? 'Unfold all' : 'Fold all'}</button>
           <button type="button" class="button small" onClick={() => { timeline.changeTracks(PLAIN); }}>As at first</button>

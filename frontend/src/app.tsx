@@ -14,12 +14,15 @@ import { MONITOR } from './state/capture';
 import { isTyping } from './state/keys';
 import { choose, run, tool } from './state/selection';
 import type { ToolProps } from './tools/tool';
+import { askAhead } from './tools/trace_viewer/ahead';
 import { Failed, Loading } from './widgets/states';
 
 export interface ToolView {
   load: () => Promise<ComponentType<ToolProps>>;
   /** The tool fills the window and scrolls within itself. */
   fills?: boolean;
+  /** Asks for the tool's first answer before the tool is there. */
+  ahead?: (run: string, hosts: readonly string[], nHosts: number) => void;
 }
 
 /** Every tool has a view of its own; each is a chunk, loaded when it is first shown. */
@@ -37,7 +40,7 @@ export const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   graph_viewer: { load: () => import('./tools/graph_viewer/index').then((module) => module.GraphViewer) },
   tpu_compatibility: { load: () => import('./tools/tpu_compatibility/index').then((module) => module.TpuCompatibility) },
   pod_viewer: { load: () => import('./tools/pod_viewer/index').then((module) => module.PodViewer) },
-  trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true },
+  trace_viewer: { load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer), fills: true, ahead: askAhead },
 };
 
 const SIDE_KEY = 'tpuprof.side';

@@ -2,6 +2,7 @@
 import { h, render as mount } from 'preact';
 import { setApiBase } from './api/client';
 import { App } from './app';
+import { followChoice } from './app/ahead';
 import './base/tokens.css';
 import './base/page.css';
 import { followTheme } from './base/theme';
@@ -35,6 +36,7 @@ export async function render(): Promise<void> {
   document.documentElement.lang = 'en';
   followTheme();
   followUrl(pluginName());
+  followChoice();
   void loadRuns();
   void findRunning();
   await loadStyles();

@@ -107,11 +107,11 @@ async function load(url: string, signal?: AbortSignal): Promise<unknown> {
   return answer;
 }
 
-/** A request that somebody may abort is its caller's own; the others are shared while they are under way. */
+/** A request that somebody may abort is its caller's own, unless the same is under way; the others are shared. */
 async function get<T>(url: string, signal?: AbortSignal): Promise<T> {
   const known = cached<T>(url);
   if (known !== undefined) return known;
-  if (signal) return (await load(url, signal)) as T;
+  if (signal && !underWay.has(url)) return (await load(url, signal)) as T;
   const shared = underWay.get(url) ?? load(url).finally(() => underWay.delete(url));
   underWay.set(url, shared);
   return (await shared) as T;

@@ -150,12 +150,20 @@ class WebglRenderer implements BoxRenderer {
 /** Emulated in software a frame takes a hundred times as long as on a plain 2D canvas. */
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
+let isSoftware: boolean | undefined;
+
+/** Asked once: making a context to find out takes longer than a frame. */
 export function isSoftwareWebgl(): boolean {
+  isSoftware ??= looksEmulated();
+  return isSoftware;
+}
+
+function looksEmulated(): boolean {
   const gl = document.createElement('canvas').getContext('webgl2');
   const info = gl?.getExtension('WEBGL_debug_renderer_info');
-  const isSoftware = !!gl && !!info && SOFTWARE.test(String(gl.getParameter(info.UNMASKED_RENDERER_WEBGL)));
+  const isEmulated = !!gl && !!info && SOFTWARE.test(String(gl.getParameter(info.UNMASKED_RENDERER_WEBGL)));
   gl?.getExtension('WEBGL_lose_context')?.loseContext();
-  return isSoftware;
+  return isEmulated;
 }
 
 /** A renderer on this canvas, or null where the browser has no WebGL2 (the canvas is then spoilt for 2D: take a new one). */

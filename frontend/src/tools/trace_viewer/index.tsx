@@ -13,6 +13,7 @@ import { asApiError, shown } from '../../state/payload';
 import { DiagnosticsBanner, Failed, Message } from '../../widgets/states';
 import { Reading } from '../reading';
 import type { ToolProps } from '../tool';
+import { FIRST_HOSTS, rememberWidth, TOOL } from './ahead';
 import { Drawer } from './drawer';
 import { ElsewhereHint } from './elsewhere_hint';
 import { attachGestures } from './gestures';
@@ -25,11 +26,6 @@ import { Timeline } from './timeline';
 import { ToolBar } from './toolbar';
 import { Tooltip } from './tooltip';
 import './style.css';
-
-const TOOL = 'trace_viewer';
-
-/** Where no host is chosen, this many are opened; more are a click away in the side bar. */
-const FIRST_HOSTS = 4;
 
 /** Scroll positions are rounded to this, so that names are laid out anew once a screen, not once a frame. */
 const NAMES_STEP_PX = 256;
@@ -75,7 +71,10 @@ function useTimeline(props: ToolProps, source: Source): { timeline: Timeline | n
     const stage = host.current;
     const fresh = new Timeline(scroller.current, stage, source.fetch, rendererOf(props.params));
     const undo = [attachGestures(fresh, scroller.current, stage), followKeys(fresh)];
-    const resized = new ResizeObserver(() => { fresh.resize(stage.clientWidth, stage.clientHeight); });
+    const resized = new ResizeObserver(() => {
+      fresh.resize(stage.clientWidth, stage.clientHeight);
+      if (stage.clientWidth > 0) rememberWidth(stage.clientWidth);
+    });
     resized.observe(stage);
     fresh.resize(stage.clientWidth, stage.clientHeight);
     const rethemed = new MutationObserver(() => { fresh.retheme(); });

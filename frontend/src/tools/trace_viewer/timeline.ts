@@ -8,6 +8,7 @@ import { valueAt } from '../../canvas/areas';
 import { RULER_PX } from '../../canvas/overlay';
 import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
 import type { Frame } from '../../canvas/renderer';
+import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { Frames } from './frames';
@@ -35,7 +36,6 @@ export interface Hover {
 
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
 const SLACK_PX = 2;
-const MAX_FIRST_WIDTH_PX = 4000;
 const POINT_AGAIN_MS = 100;
 
 export class Timeline {
@@ -99,7 +99,7 @@ export class Timeline {
     const { loader } = this;
     const before = this.facts.value;
     try {
-      const facts = decodeFacts(await loader.loadWhole(Math.min(MAX_FIRST_WIDTH_PX, Math.max(500, this.frames.devicePx))));
+      const facts = decodeFacts(await loader.loadWhole(widthOfWhole(this.frames.devicePx)));
       if (this.isDisposed || loader !== this.loader) return;
       batch(() => {
         this.facts.value = facts;

@@ -296,3 +296,75 @@ def test_the_keyboard_reaches_everything_in_order(page: Page, server: Server) ->
     assert places == sorted(places)
     assert any(name.startswith("Timeline") for name in reached)
     assert all(reached)
+
+
+def test_back_undoes_leaps_and_nothing_else(page: Page, server: Server, trace: Trace) -> None:
+    event, child, _ = nested(trace)
+    frame = open_viewer(page, server, start_ps="200000000000", end_ps="600000000000")
+    page.mouse.move(*middle(frame))
+    page.mouse.wheel(0, -240)
+    zoomed = span(page)
+    entries = page.evaluate("history.length")
+    start = float(state_of(page)["start_ps"])
+    page.keyboard.press("0")
+    page.wait_for_function("!location.hash.includes('start_ps')")
+    assert page.evaluate("history.length") == entries + 1, "zooming makes no entries, leaping to the whole trace one"
+    page.go_back()
+    page.wait_for_function("location.hash.includes('start_ps')")
+    assert span(page) == pytest.approx(zoomed, rel=1e-6)
+    assert float(state_of(page)["start_ps"]) == start
+    page.go_forward()
+    expect(frame.locator(".tv-whole b")).to_have_text(re.compile("ms|s"))
+    page.wait_for_function("!location.hash.includes('start_ps')")
+    page.goto("about:blank")
+    frame = open_viewer(page, server, event=str(child))
+    page.wait_for_timeout(600)
+    here = state_of(page)
+    frame.locator(".tv-goto button").filter(has_text=names_of(trace)[event]).first.click()
+    expect_state(page, event=str(event))
+    page.wait_for_timeout(600)
+    page.go_back()
+    expect_state(page, event=str(child))
+    page.wait_for_timeout(600)
+    assert state_of(page) == here
+
+
+def test_a_links_window_is_kept_where_its_event_lies_elsewhere(page: Page, server: Server, trace: Trace) -> None:
+    _, child, _ = nested(trace)
+    assert int(trace.events["start_ps"][child]) > 2_000_000_000 or int(trace.events["start_ps"][child]) < 1_000_000_000
+    frame = open_viewer(page, server, event=str(child), start_ps="1000000000", end_ps="2000000000")
+    expect(frame.get_by_role("complementary", name="Selected event")).to_contain_text(names_of(trace)[child])
+    page.wait_for_timeout(600)
+    assert (state_of(page)["start_ps"], state_of(page)["end_ps"]) == ("1000000000", "2000000000")
+
+
+def test_what_lies_under_a_resting_pointer_is_named_anew(page: Page, server: Server, trace: Trace) -> None:
+    """Keys move another event under it."""
+    python = next(i for i in range(len(trace.line_offsets) - 1) if trace.strings.get(int(trace.lines["name"][i])) == "python")
+    of_line = slice(int(trace.line_offsets[python]), int(trace.line_offsets[python + 1]))
+    begin, names = trace.events["start_ps"][of_line].astype(np.int64), names_of(trace)[of_line]
+    end = begin + trace.events["duration_ps"][of_line].astype(np.int64)
+    is_top = np.append(True, begin[1:] >= np.maximum.accumulate(end)[:-1])
+
+    def named_at(ps: float) -> str | None:
+        found = np.flatnonzero(is_top & (begin <= ps) & (end > ps))
+        return names[int(found[0])] if len(found) else None
+
+    longest = int(np.argmax(np.where(is_top, end - begin, 0)))
+    length = int(end[longest] - begin[longest])
+    start = int(begin[longest]) - length
+    frame = open_viewer(page, server, only="python", start_ps=str(start), end_ps=str(start + 4 * length))
+    stage = stage_of(frame).bounding_box()
+    row = frame.locator(".tv-section .tv-track").first.bounding_box()
+    page.mouse.move(stage["x"] + stage["width"] * 3 / 8, row["y"] + 10)
+    tip = frame.locator(".tv-tip b")
+    expect(tip).to_contain_text(names[longest])
+    seen = {tip.inner_text()}
+    for _ in range(6):
+        page.keyboard.press("a" if start > trace.duration_ps / 2 else "d")
+        span(page)
+        view = float(state_of(page)["start_ps"]), float(state_of(page)["end_ps"])
+        wanted = named_at(view[0] + 3 / 8 * (view[1] - view[0]))
+        expect(tip).to_contain_text([wanted] if wanted else [])
+        seen |= set(tip.all_inner_texts())
+    assert len(seen) > 1

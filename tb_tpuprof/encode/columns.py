@@ -15,7 +15,7 @@ from tb_tpuprof.tools.base import Column, Payload
 
 MAGIC = b"TPC1"
 _ALIGN = 8
-_MANY_ROWS = 10_000  # below this a thread costs more than it saves
+_MANY_ROWS = 100_000  # below this a thread costs more than it saves
 
 
 def encode_columns(payload: Payload) -> bytes:
@@ -29,8 +29,9 @@ def encode_columns(payload: Payload) -> bytes:
         nonlocal size
         facts, data = ahead.get(id(column)) or _buffer(column)
         facts["offset"] = size
-        buffers.append(data + b"\0" * (-len(data) % _ALIGN))
-        size += len(buffers[-1])
+        padding = b"\0" * (-len(data) % _ALIGN)
+        buffers.extend((data, padding))
+        size += len(data) + len(padding)
         return {"buffer": facts, **({"strings": list(column.strings)} if column.strings is not None else {})}
 
     header = dumps(payload_object(payload, place))

@@ -17,6 +17,9 @@ EXACT = cython.declare(int64_t, 9007199254740991)
 @cython.exceptval(check=False)
 def bits(value: uint64_t) -> cython.int:
     n: cython.int = 0
+    while value >= 256:
+        value >>= 8
+        n += 8
     while value > 0:
         value >>= 1
         n += 1
@@ -55,7 +58,9 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
     base: int64_t = values[0]
     scale: uint64_t = 0
     width: cython.int
-    numbers: int64_t[::1] = np.empty(n, np.int64)
+    number: int64_t
+    source: cython.pointer(cython.const[int64_t]) = cython.address(values[0])
+    numbers: int64_t[::1]
     with cython.nogil:
         for i in range(n):
             low = values[i] if values[i] < low else low
@@ -66,52 +71,75 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
         first = 0
         last = 0
         if is_delta:
-            numbers[0] = 0
             for i in range(1, n):
-                numbers[i] = values[i] - values[i - 1]
-            for i in range(n):
-                first = numbers[i] if numbers[i] < first else first
-                last = numbers[i] if numbers[i] > last else last
+                number = values[i] - values[i - 1]
+                first = number if number < first else first
+                last = number if number > last else last
         else:
             base = low
             last = high - low
-            for i in range(n):
-                numbers[i] = values[i] - base
         for i in range(n):
             if scale == 1:
                 break
-            if (scale & (scale - 1)) != 0 or scale == 0 or (cython.cast(uint64_t, numbers[i]) & (scale - 1)) != 0:
-                scale = gcd(cython.cast(uint64_t, numbers[i] if numbers[i] >= 0 else -numbers[i]), scale)
+            number = number_at(source, i, is_delta, base)
+            if (scale & (scale - 1)) != 0 or scale == 0 or (cython.cast(uint64_t, number) & (scale - 1)) != 0:
+                scale = gcd(cython.cast(uint64_t, number if number >= 0 else -number), scale)
         scale = max(scale, 1)
         if not is_delta and base >= 0 and width_of(cython.cast(uint64_t, last) // scale) == width_of(high):
             last = high
             scale = 1
-            for i in range(n):
-                numbers[i] += base
             base = 0
-        if scale > 1:
+    if scale > 1:  # divided once, rather than once for each byte
+        numbers = np.empty(n, np.int64)
+        with cython.nogil:
             first //= cython.cast(int64_t, scale)
             last //= cython.cast(int64_t, scale)
             for i in range(n):
-                numbers[i] //= cython.cast(int64_t, scale)
-        width = width_of(last) if first >= 0 else width_of(2 * cython.cast(uint64_t, max(last, -first - 1)))
+                numbers[i] = number_at(source, i, is_delta, base) // cython.cast(int64_t, scale)
+        source = cython.address(numbers[0])
+    width = width_of(last) if first >= 0 else width_of(2 * cython.cast(uint64_t, max(last, -first - 1)))
     planes = PyBytes_FromStringAndSize(cython.NULL, n * width)
     out: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(planes))
     with cython.nogil:
-        in_planes(cython.address(numbers[0]), n, width, out)
+        if scale > 1:
+            in_planes(source, n, width, out, False, 0)
+        else:
+            in_planes(source, n, width, out, is_delta, base)
     return f"{'u' if first >= 0 else 'i'}{width}", base, cython.cast(int64_t, scale), planes
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def in_planes(numbers: cython.pointer(int64_t), n: int64_t, width: cython.int, out: cython.pointer(uint8_t)) -> cython.void:
+def number_at(values: cython.pointer(cython.const[int64_t]), i: int64_t, is_delta: cython.bint, base: int64_t) -> int64_t:
+    """What is packed of value i: what it is more than the one before, or than the base."""
+    if not is_delta:
+        return values[i] - base
+    return values[i] - values[i - 1] if i > 0 else 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def in_planes(
+    values: cython.pointer(cython.const[int64_t]),
+    n: int64_t,
+    width: cython.int,
+    out: cython.pointer(uint8_t),
+    is_delta: cython.bint,
+    base: int64_t,
+) -> cython.void:
     """Byte k of number i goes to out[k * n + i]."""
     i: int64_t
     k: cython.int
     for k in range(width):
-        for i in range(n):
-            out[k * n + i] = cython.cast(uint8_t, numbers[i] >> (8 * k))
+        if is_delta:
+            out[k * n] = 0
+            for i in range(1, n):
+                out[k * n + i] = cython.cast(uint8_t, (values[i] - values[i - 1]) >> (8 * k))
+        else:
+            for i in range(n):
+                out[k * n + i] = cython.cast(uint8_t, (values[i] - base) >> (8 * k))
 
 
 def is_dense(data: cython.const[uint8_t][::1], chunk_bytes: int64_t):
@@ -134,7 +162,7 @@ def is_dense(data: cython.const[uint8_t][::1], chunk_bytes: int64_t):
             while i < min(size, (chunk + 1) * chunk_bytes):
                 counts[data[i]] += 1
                 n += 1
-                i += 4
+                i += 16
             pairs = 0
             for i in range(256):
                 pairs += counts[i] * counts[i]

@@ -8,8 +8,9 @@ from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
-FAN = cython.declare(int64_t, 16)
-MAX_LEVELS = cython.declare(cython.int, 8)
+FAN_BITS = cython.declare(cython.int, 3)
+FAN = cython.declare(int64_t, 8)
+MAX_LEVELS = cython.declare(cython.int, 10)
 
 
 @cython.final
@@ -59,9 +60,9 @@ class _Boxes:
 class Rows:
     """Events by row: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without overlap.
 
-    Runs of 16, 256, 4096 … places of `order` keep their longest event, so that what merges into one box is looked at once:
+    Runs of 8, 64, 512 … places of `order` keep their longest event, so that what merges into one box is looked at once:
 
-        level 1   |     0      |     1      |  …         16 places each
+        level 1   |     0      |     1      |  …         8 places each
         level 0   e e e e e e e e e e e e e e e e …       order
     """
 
@@ -213,14 +214,16 @@ class Rows:
     def block_level(self, place: int64_t, last: int64_t, limit: int64_t, pixel_ps: int64_t) -> cython.int:
         """Level (from 1) of the largest block at the place and before `last` of short events that start before the limit; 0 none."""
         level: cython.int = 0
-        size: int64_t = FAN
-        while level < self.n_levels and place % size == 0 and place + size <= last:
-            if self.longest[self.first_block[level] + place // size] >= pixel_ps:
+        shift: cython.int = FAN_BITS
+        while level < self.n_levels and (place & ((cython.cast(int64_t, 1) << shift) - 1)) == 0:
+            if place + (cython.cast(int64_t, 1) << shift) > last:
                 break
-            if self.start[self.order[place + size - 1]] >= limit:
+            if self.longest[self.first_block[level] + (place >> shift)] >= pixel_ps:
+                break
+            if self.start[self.order[place + (cython.cast(int64_t, 1) << shift) - 1]] >= limit:
                 break
             level += 1
-            size *= FAN
+            shift += FAN_BITS
         return level
 
     @cython.cfunc
@@ -229,6 +232,7 @@ class Rows:
     def row_boxes(self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t) -> cython.bint:
         """Append the boxes of one row; False where memory is out."""
         bucket: int64_t = -1
+        bucket_end: int64_t = begin  # looked up rather than divided for: most events lie where the one before does
         this_bucket: int64_t
         longest: int64_t
         box: Box
@@ -251,13 +255,15 @@ class Rows:
             size = 1
             tail = e
             longest = self.duration[e]
-            if self.duration[e] < pixel_ps:
-                this_bucket = max(self.start[e] - begin, 0) // (2 * pixel_ps)
-                level = self.block_level(i, last, min(begin + (this_bucket + 1) * 2 * pixel_ps, end), pixel_ps)
+            if longest < pixel_ps:
+                this_bucket = bucket
+                if bucket < 0 or self.start[e] >= bucket_end:
+                    this_bucket = max(self.start[e] - begin, 0) // (2 * pixel_ps)
+                    bucket_end = begin + (this_bucket + 1) * 2 * pixel_ps
+                level = self.block_level(i, last, min(bucket_end, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
                 if level > 0:
-                    for _ in range(level):
-                        size *= FAN
-                    block = self.first_block[level - 1] + i // size
+                    size <<= level * FAN_BITS
+                    block = self.first_block[level - 1] + (i >> (level * FAN_BITS))
                     longest = self.longest[block]
                     e = self.longest_event[block]
                     tail = self.order[i + size - 1]

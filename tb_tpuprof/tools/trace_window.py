@@ -136,7 +136,8 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     """`boxes` by host, layer, track, depth and start, and `colors` of their names."""
     codes = TextCodes()
     parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)]
-    columns = parts[0] if len(parts) == 1 else np.concatenate([np.empty((9, 0), np.int64), *parts], axis=1)
+    filled = [part for part in parts if part.shape[1]]
+    columns = filled[0] if len(filled) == 1 else np.concatenate([np.empty((9, 0), np.int64), *filled], axis=1)
     track, depth, start, duration, longest, name, family, event, n_merged = columns
     strings = codes.strings
     keys = np.array([color_key(text) for text in strings], np.uint8)

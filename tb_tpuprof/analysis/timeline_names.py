@@ -128,7 +128,7 @@ def _step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
     name = trace.event_names[trace.events["metadata"][owner]]
     pairs = zip(name.tolist(), number[first].tolist(), strict=True)
     of_name = {i: trace.strings.get(i) for i in np.unique(name).tolist()}
-    texts = [f"{of_name[i]} {value}" for i, value in pairs]
+    texts = [of_name[i] if of_name[i] == str(value) else f"{of_name[i]} {value}" for i, value in pairs]
     known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     return owner.astype(np.int32), np.array([known[text] for text in texts], np.int32), tuple(known)
 

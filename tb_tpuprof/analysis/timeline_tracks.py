@@ -17,6 +17,7 @@ from tb_tpuprof.trace.trace import Trace
 _DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
 _POOL = re.compile(r"[/_-]-?\d+$")
 _DIGITS = re.compile(r"(\d+)")
+_CHIP = "#Chip"  # what of a TPU is none of its cores: memory, links to others
 # Kinds of lines by how their name begins, in the order in which a device's section shows them.
 _DEVICE_KINDS = (
     ("Steps", "steps"), ("Sparse Core Steps", "steps"), ("Launch Stats", "launches"),
@@ -74,6 +75,9 @@ def section_of(plane: str) -> tuple[str, int, int]:
         return plane.removeprefix("/device:"), 0, int(match[2][:9])
     if plane.startswith("/device:"):
         return plane.removeprefix("/device:"), 0, 10**9
+    if plane.startswith(_CHIP):
+        digits = _DIGITS.search(plane)
+        return plane.removeprefix("#"), 0, int(digits[1][:9]) if digits else 10**9
     if plane.startswith(HOST_THREADS):
         return "Host threads" + plane.removeprefix(HOST_THREADS), 1, 0
     return plane or "(unnamed plane)", 2, 0
@@ -91,7 +95,7 @@ def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, 
     else:
         kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
         place = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
-    key = (rank, number, section, track.plane, place, abs(display_id), natural(track.name), track.line)
+    key = (rank, number, plane.startswith(_CHIP), section, track.plane, place, abs(display_id), natural(track.name), track.line)
     return key, Track(track.line, track.plane, section, track.name, kind, track.is_derived)
 
 

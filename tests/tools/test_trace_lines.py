@@ -356,3 +356,24 @@ def test_transfers_and_gaps_of_a_real_tpu() -> None:
 def test_a_line_that_the_file_has_is_not_made_again() -> None:
     trace = drawing("/device:TPU:0:\nXLA Modules [jit_step       ]\nXLA Ops [a]    [b]\nXLA Overhead      <own>")
     assert [box["name"] for box in line_named(ask(trace), "XLA Overhead")] == ["own"]
+
+
+def test_what_of_a_chip_is_no_core_stands_below_its_cores() -> None:
+    space = xspace_class()()
+    for name, line in (
+        ("#Chip TPU:0 HBM", "_counters_"),
+        ("/device:TPU:1", "XLA Ops"),
+        ("/device:TPU:0", "XLA Ops"),
+        ("/host:CPU", "main"),
+    ):
+        plane = PlaneWriter(space, name)
+        plane.event(plane.line(line, 1, 1000), "HBM utilization (%)", 0, PS, {"value": 4})
+    payload = ask(native(space.SerializeToString()))
+    assert [(track["section"], track["kind"]) for track in rows(payload, "tracks")] == [
+        ("TPU:0", "hlo_ops"), ("Chip TPU:0 HBM", "counter"), ("TPU:1", "hlo_ops"), ("Host threads", "thread"),
+    ]  # fmt: skip
+
+
+def test_a_step_that_is_called_by_its_number_is_not_numbered_twice() -> None:
+    trace = drawing("/device:TPU:0:\nSteps [7  ][x  ]", {"7": {"step_num": 7}, "x": {"step_num": 8}})
+    assert [box["name"] for box in rows(ask(trace), "boxes")] == ["7", "x 8"]

@@ -38,6 +38,8 @@ export interface SectionPlace {
   readonly height: number;
   readonly isFolded: boolean;
   readonly nEvents: number;
+  /** Of counters. */
+  readonly nSamples: number;
   /** Empty where folded. */
   readonly tracks: readonly TrackPlace[];
 }
@@ -66,6 +68,10 @@ function placeTrack(track: Track, y: number, view: TrackView, isPinned: boolean)
   return { track, y, height: (isThin ? THIN_PX : nRows * PITCH_PX) + 2 * PAD_PX, pitch, boxHeight, nRows, isFolded: isThin, isPinned };
 }
 
+function sizeOf({ tracks }: Section, ofCounters: boolean): number {
+  return tracks.reduce((sum, track) => sum + (isCounter(track) === ofCounters ? track.nEvents : 0), 0);
+}
+
 export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number): Layout {
   const placeOfTrack = new Map<number, TrackPlace>();
   const separators: number[] = [];
@@ -91,7 +97,7 @@ export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number)
     const isFolded = view.folded.has(section.key);
     const places = isFolded ? [] : stack(section.tracks, top + SECTION_PX, false);
     y = bottomOf(places, top + SECTION_PX);
-    return { section, y: top, height: y - top, isFolded, nEvents: section.tracks.reduce((sum, track) => sum + track.nEvents, 0), tracks: places };
+    return { section, y: top, height: y - top, isFolded, nEvents: sizeOf(section, false), nSamples: sizeOf(section, true), tracks: places };
   });
   return { height: y, pinnedBottomPx, pinned, sections, placeOfTrack, separators: Float32Array.from(separators), nHidden: arranged.nHidden };
 }

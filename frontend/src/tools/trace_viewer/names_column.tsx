@@ -120,7 +120,7 @@ function Section(props: { place: SectionPlace; from: number; to: number; carried
       <div class="tv-section-head">
         <button type="button" class="tv-name" aria-expanded={!place.isFolded} onClick={() => { timeline.toggle(section.key); }}>
           <i aria-hidden="true">{place.isFolded ? '▸' : '▾'}</i> {name}
-          <small>{plural(section.tracks.length, 'track')} · {plural(place.nEvents, 'event')}</small>
+          <small>{plural(section.tracks.length, 'track')}{place.nEvents > 0 && ` · ${plural(place.nEvents, 'event')}`}{place.nSamples > 0 && ` · ${plural(place.nSamples, 'sample')}`}</small>
         </button>
         <span class="tv-track-acts">
           <button type="button" aria-label={`Hide all tracks of ${name}`} data-tip="Hide these tracks" onClick={() => { timeline.changeTracks(hide(timeline.trackView.value, section.tracks.map(({ id }) => id), true)); }}><Icon name="hide" /></button>

@@ -14,18 +14,24 @@ OTHER = "Other"
 # First match wins: what a kernel is built of (cub, cutlass) comes after who built it.
 _LIBRARIES: tuple[tuple[str, str], ...] = (
     ("NCCL / RCCL", r"nccl|rccl|msccl|nvshmem"),
-    ("Flash attention", r"flash_?(fwd|bwd|attn|attention)|fmha|\bAttentionKernel|sm90_.*attention|aiter::"),
+    ("FBGEMM", r"fbgemm|split_embedding_|permute_pooled_embs|bounds_check_indices_kernel|linearize_index_kernel|recat_copy_async"),
+    ("Flash attention", r"flash_?(fwd|bwd|attn|attention)|fmha|\bAttentionKernel|sm90_.*attention|aiter::|flashinfer::|"
+     r"^(attn_fwd|bwd_kernel_(dk_dv|dq|fuse))"),
     ("rocBLAS / Tensile", r"^Cijk_|^Custom_Cijk_|tensile|rocblas|hipblaslt"),
     ("Composable Kernel", r"\bck(_tile)?::|_ZN2ck|xdlops|gridwise_|^kernel_(batched_)?gemm_.*xdl"),
-    ("MIOpen", r"miopen|Im[23]d2Col|Col2Im[23]d|igemm_(fwd|bwd|wrw)_|Sp3AsmConv|naive_conv_|BatchNormFwd|BatchNormBwd|^gfx9\w*conv"),
-    ("PyTorch native", r"\bat::(native|cuda|\()|\bat_cuda_detail|\bc10::|\btorch::|vectorized_elementwise_kernel|^multi_tensor_apply"),
+    ("MIOpen", r"miopen|Im[23]d2Col|Col2Im[23]d|igemm_(fwd|bwd|wrw)_|Sp3AsmConv|naive_conv_|BatchNormFwd|BatchNormBwd|^gfx9\w*conv|"
+     r"SubTensorOpWith|^batched_transpose_\d+x\d+"),
+    ("PyTorch native", r"\bat::(native|cuda|\()|\bat_cuda_detail|\bc10::|\btorch::|vectorized_elementwise_kernel|\bmulti_tensor_apply|"
+     r"\bsoftmax_warp_(forward|backward)|\bcunn_|\bvoid at::"),
     ("TensorFlow / Eigen", r"tensorflow::|Eigen::"),
-    ("Triton", r"triton|gemm_fusion_|_0d1(d\d)*|^matmul_kernel|^_(attn_fwd|attn_bwd|layer_norm)_?"),
+    ("Triton", r"triton|gemm_fusion_|_0d1(d\d)*|^matmul_kernel|^_(attn_fwd|attn_bwd|layer_norm|fwd_kernel|bwd_kernel|"
+     r"fwd_grouped_kernel)_?|^(fused_moe_kernel|kernel_unified_attention|kernel_paged_attention)"),
     ("cuDNN", r"cudnn|xmma_(sparse_)?(conv|fprop|dgrad|wgrad|implicit|warp_specialized_implicit)|implicit_convolve|convolve_|"
-     r"_(fprop|dgrad|wgrad)_|winograd|^bn_(fw|bw)_|conv2d_c1_k1|RNN_blockPersist|LSTM_elementWise|nchwToNhwc|nhwcToNchw"),
+     r"_(fprop|dgrad|wgrad)_|winograd|^bn_(fw|bw)_|conv2d_c1_k1|\bfft[123]d_(r2c|c2r)_\d|\bflip_filter|"
+     r"pointwise_mult_and_sum_complex|RNN_blockPersist|LSTM_elementWise|nchwToNhwc|nhwcToNchw"),
     ("cutlass", r"cutlass|cute::"),
     ("cuBLAS", r"cublas|nvjet|xmma_(sparse_)?gemm|^(maxwell|pascal|volta|turing|ampere|hopper|sm\d+)_.*(gemm|16816|1688|884)|gemv|gemmSN|"
-     r"gemmk1|splitKreduce|splitK_|\bgemm_kernel|^dot_kernel|^reduce_1Block|trsm|^void gemm"),
+     r"gemmk1|sgemm_largek|splitKreduce|splitK_|\bgemm_kernel|^dot_kernel|^reduce_1Block|trsm|^void gemm"),
     ("cuFFT / rocFFT", r"cufft|_fft|^fft|rocfft|\bregular_fft|vector_fft"),
     ("CUB / Thrust", r"\bcub::|thrust::|rocprim::|hipcub"),
     ("GPU runtime", r"__amd_rocclr_|^Memset|^Memcpy|hipMem"),
@@ -39,23 +45,24 @@ _TENSOR_CORE = re.compile(
     "|".join(
         (
             # Volta, Turing, Ampere, Ada (m×n×k of one instruction), cuDNN's convolutions
-            r"h884|s884|c1688|h1688|s1688|16816|i8816|i16832|i16864|s161616|[hibdq]mma(?!p)|wmma|tensorop|tf32|conv1x1|conv2d_c1_k1",
+            r"h884|s884|c1688|h1688|s1688|16816|i8816|i16832|i16864|s161616|[hibdq]mma(?!p)|wmma|tensorop(?!with)|tf32|conv1x1|conv2d_c1_k1",
             r"dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|xmma_(gemm|fprop|dgrad|wgrad|implicit_gemm|sparse_(conv|gemm))",
-            r"xmma_warp_specialized_implicit_gemm|flash_?(fwd|bwd)|fmha",
+            r"xmma_warp_specialized_implicit_gemm|flash_?(fwd|bwd|attn)|fmha|\bmarlin::|\bdeep_gemm::|flashinfer::\w*prefill",
             # Hopper: warp groups; cuBLAS calls its kernels nvjet
             r"gmma|nvjet|warpgroup(?!_reg)|mainloopsm90|cutlass3x_sm90|sm90a?_.*gemm",
             # Blackwell: fifth generation, tensor memory
             r"tcgen05|utc[a-z]?mma|(?<![a-z])umma|mainloopsm1[0-9]{2}|cutlass3x_sm1[0-9]{2}|sm1[0-2][0-9][af]?_.*(gemm|fprop|dgrad|wgrad|xmma)",
             # Triton's dot, where it is the kernel's purpose
-            r"gemm_fusion_|triton_(gemm|mm|bmm|tem)_|triton_.*_(mm|bmm|addmm)_|^_?matmul_kernel|^_attn_(fwd|bwd)",
+            r"gemm_fusion_|triton_(gemm|mm|bmm|tem)_|triton_.*_(mm|bmm|addmm)_|^_?matmul_kernel|^_?attn_(fwd|bwd)|"
+            r"^bwd_kernel_(dk_dv|dq|fuse)|^fused_moe_kernel|^kernel_unified_attention",
             # AMD: matrix instructions in Tensile's names (MI16x16x16x1), Composable Kernel's and MIOpen's
-            r"_mi\d+x\d+x\d+(x\d+)?_|mfma|xdl|_gtcx",
+            r"_mi\d+x\d+x\d+(x\d+)?_|mfma|xdl|_gtcx|ck_tile::.*gemm",
         )
     ),
     re.IGNORECASE,
 )  # fmt: skip
 # What says of itself that it multiplies on the ordinary units.
-_ORDINARY = re.compile(r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)", re.IGNORECASE)
+_ORDINARY = re.compile(r"_ffma_|simt|_sgemm_(?!.*tf32)|_dgemm_(?!.*dmma)|flash_\w*(combine|dot_do_o|convert_dq)", re.IGNORECASE)
 
 # Operations (their last name, without number) that matrix units can do.
 _ELIGIBLE = re.compile(

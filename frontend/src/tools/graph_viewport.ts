@@ -75,3 +75,16 @@ export function parseViewText(text: string | undefined): View | null {
   if (parts.length !== 3 || !parts.every(Number.isFinite) || x === undefined || y === undefined || !scale) return null;
   return { x, y, scale: clamp(scale, MIN_SCALE, MAX_SCALE) };
 }
+
+/** A link through points, smoothly: down out of each and down into the next. */
+export function smoothPath(points: readonly { x: number; y: number }[]): string {
+  const round = (value: number): number => Math.round(value * 10) / 10;
+  return points
+    .map(({ x, y }, i) => {
+      const last = points[i - 1];
+      if (!last) return `M${round(x)} ${round(y)}`;
+      const middle = round((last.y + y) / 2);
+      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
+    })
+    .join('');
+}

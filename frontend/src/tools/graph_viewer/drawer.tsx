@@ -1,9 +1,8 @@
 /** The details of one instruction, and the ways from it: walk there, open a fusion, its computations, other tools. */
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { exactText, format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
-import { isTyping } from '../../state/keys';
+import { useEscape } from '../../state/escape';
 import { openTool } from '../../state/selection';
 import type { Node } from './model';
 
@@ -87,15 +86,7 @@ function Facts({ node }: { node: Node }): VNode {
 }
 
 export function Drawer({ node, program, isCenter, isOpened, onWalk, onOpen, onText, onClose }: DrawerProps): VNode {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== 'Escape' || isTyping(event) || document.querySelector('dialog[open], .popup')) return;
-      event.preventDefault();
-      onClose();
-    };
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
-  });
+  useEscape(onClose);
   return (
     <aside class="gv-drawer" aria-label={`Instruction ${node.name}`}>
       <header>

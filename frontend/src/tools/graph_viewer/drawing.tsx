@@ -1,17 +1,17 @@
 /** The graph as SVG: nodes by class with their time, values with their shapes, opened fusions in frames; pan, zoom, keys. */
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
 import { Loading } from '../../widgets/states';
+import { GraphButtons, useLinkedView, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, parseViewText, revealView, transformOf, viewText, zoomView, type Size, type View } from '../graph_viewport';
+import { firstView, fitView, revealView, transformOf, zoomView, type Size, type View } from '../graph_viewport';
 import { classToken, nextNode, shapeOf, shortened, timeOf, type Graph, type Node } from './model';
 import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './placed';
 
 const HEIGHT_PX = 560;
 const PADDING_PX = 12;
-const SETTLE_MS = 300;
 const TITLE_PX = 14;
 /** What opens by itself is at least this large: names are small. */
 const READABLE_SCALE = 0.85;
@@ -30,20 +30,6 @@ export interface DrawingProps {
   onWalk: (name: string) => void;
   view: string | undefined;
   onView: (view: string | undefined) => void;
-}
-
-function usePlaced(graph: Graph): Placed | null {
-  const [state, setState] = useState<{ graph: Graph; placed: Placed } | null>(null);
-  useEffect(() => {
-    let isGone = false;
-    void import('./layout').then(({ layoutOf }) => {
-      if (!isGone) setState({ graph, placed: layoutOf(graph) });
-    });
-    return () => {
-      isGone = true;
-    };
-  }, [graph]);
-  return state?.graph === graph ? state.placed : null;
 }
 
 function LinkShape({ link, isMarked }: { link: Link; isMarked: boolean }): VNode {
@@ -146,39 +132,10 @@ function Arrows(): VNode {
   );
 }
 
-/** The view: the link's, else what opens by itself; written back to the link when it has come to rest. */
-function useView(initial: () => View, { view: linked, onView }: DrawingProps): [View, (view: View | null) => void] {
-  const [own, setOwn] = useState<View | null>(() => parseViewText(linked));
-  const timer = useRef<number | undefined>(undefined);
-  useEffect(() => () => window.clearTimeout(timer.current), []);
-  const change = (next: View | null): void => {
-    setOwn(next);
-    window.clearTimeout(timer.current);
-    timer.current = window.setTimeout(() => onView(next ? viewText(next) : undefined), SETTLE_MS);
-  };
-  return [own ?? initial(), change];
-}
-
 /** All of the graph where that can be read, else what is around the instruction in the middle. */
 function openingView(placed: Placed, room: Size, { x, y }: Point): View {
   const view = firstView(placed, room, { x, y });
   return view.scale >= READABLE_SCALE ? view : { x, y, scale: READABLE_SCALE };
-}
-
-function Buttons({ zoom, fit, save }: { zoom: (factor: number) => void; fit: () => void; save: () => void }): VNode {
-  const button = (label: string, sign: string, act: () => void): VNode => (
-    <button type="button" class="button small" aria-label={label} data-tip={label} onClick={act}>
-      {sign}
-    </button>
-  );
-  return (
-    <div class="gv-buttons">
-      {button('Zoom in', '+', () => zoom(1.25))}
-      {button('Zoom out', '−', () => zoom(0.8))}
-      {button('All of the graph', 'Fit', fit)}
-      {button('Save the graph as an image', 'PNG', save)}
-    </div>
-  );
 }
 
 function Shapes({ graph, placed, chosen, focus, onChoose, onWalk }: Pick<DrawingProps, 'graph' | 'chosen' | 'onChoose' | 'onWalk'> & { placed: Placed; focus: number | null }): VNode {
@@ -208,7 +165,7 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
   const box = useSize(frame, { width: 900, height: HEIGHT_PX });
   const room = { width: box.width - 2 * PADDING_PX, height: box.height - 2 * PADDING_PX };
   const middle = placed.at.get(graph.center) ?? { x: placed.width / 2, y: placed.height / 2 };
-  const [view, setView] = useView(() => openingView(placed, room, middle), props);
+  const [view, setView] = useLinkedView(() => openingView(placed, room, middle), props.view, props.onView);
   const [focus, setFocus] = useState<number | null>(null);
   const fit = (): void => setView(fitView(placed, room));
   useHands(frame, { box, view, setView, fit });
@@ -237,14 +194,14 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
           {shapes}
         </g>
       </svg>
-      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'program_graph.png')} />
+      <GraphButtons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'program_graph.png')} />
     </div>
   );
 }
 
 export function Drawing(props: DrawingProps): VNode {
-  const placed = usePlaced(props.graph);
+  const state = usePlaced(props.graph, () => import('./layout'));
   useToolKeys(KEYS);
-  if (!placed) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
-  return <Placing {...props} placed={placed} />;
+  if (state?.graph !== props.graph) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
+  return <Placing {...props} placed={state.placed} />;
 }

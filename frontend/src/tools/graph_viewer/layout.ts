@@ -1,5 +1,6 @@
 /** Places nodes with dagre: producers above consumers, the instructions of an opened fusion in a frame. A chunk of its own, loaded when needed. */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
+import { smoothPath } from '../graph_viewport';
 import type { Graph, Node } from './model';
 import { heightOf, widthOf, type Frame, type Placed, type Point } from './placed';
 
@@ -10,18 +11,6 @@ const LABEL_PX = 6;
 interface Box extends Point {
   width: number;
   height: number;
-}
-
-function pathOf(points: readonly Point[]): string {
-  const round = (value: number): number => Math.round(value * 10) / 10;
-  return points
-    .map(({ x, y }, i) => {
-      const last = points[i - 1];
-      if (!last) return `M${round(x)} ${round(y)}`;
-      const middle = round((last.y + y) / 2);
-      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
-    })
-    .join('');
 }
 
 function made({ nodes, edges }: Graph, withLabels: boolean): Dagre {
@@ -57,7 +46,7 @@ export function layoutOf(graph: Graph): Placed {
   const links = graph.edges.map((edge, i) => {
     const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[]; x?: number; y?: number } | undefined;
     const label = withLabels && found?.x !== undefined && found.y !== undefined ? { x: found.x, y: found.y } : null;
-    return { edge, path: pathOf(found?.points ?? []), label };
+    return { edge, path: smoothPath(found?.points ?? []), label };
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
   return { width, height, at, frames, links };

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
+import { useWidth } from '../../widgets/size';
 
 export interface Pen {
   context: CanvasRenderingContext2D;
@@ -35,20 +36,6 @@ const DRAG_FROM_PX = 5;
 function spotOf(event: MouseEvent): Spot {
   const { left, top, width, height } = (event.currentTarget as Element).getBoundingClientRect();
   return { x: event.clientX - left, y: event.clientY - top, width, height };
-}
-
-function useWidth(box: { current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const read = (): void => setWidth(Math.round(element.getBoundingClientRect().width));
-    const watch = new ResizeObserver(read);
-    watch.observe(element);
-    read();
-    return () => watch.disconnect();
-  }, []);
-  return width;
 }
 
 interface Drag {

@@ -1,8 +1,9 @@
 /** The map of hosts, chips and cores as a heat map on a canvas, with links and groups of the core under the pointer. */
 import type { VNode } from 'preact';
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
+import { useWidth } from '../../widgets/size';
 import { coreAt, layoutOf, shareOf, type Core, type Layout, type Link } from './model';
 
 const MAX_HEIGHT_PX = 420;
@@ -42,20 +43,6 @@ function placed(cores: readonly Core[], width: number): Placed {
   const layout = layoutOf(cores, width - 2 * MARGIN_PX, MAX_HEIGHT_PX);
   const cell = Math.max(2, Math.min(MAX_CELL_PX, (width - 2 * MARGIN_PX) / layout.columns, MAX_HEIGHT_PX / layout.rows));
   return { ...layout, cell, width, height: Math.ceil(layout.rows * cell + 2 * MARGIN_PX + NAME_PX) };
-}
-
-function useWidth(box: { current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const read = (): void => setWidth(Math.round(element.getBoundingClientRect().width));
-    const watch = new ResizeObserver(read);
-    watch.observe(element);
-    read();
-    return () => watch.disconnect();
-  }, []);
-  return width;
 }
 
 function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus }: MapProps): void {

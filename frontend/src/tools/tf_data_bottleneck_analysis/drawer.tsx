@@ -1,9 +1,8 @@
 /** The drawer at the right: one stage's times, calls and parameters, and the way to it in the trace viewer. */
 import type { VNode } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { exactText, format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
-import { isTyping } from '../../state/keys';
+import { useEscape } from '../../state/escape';
 import { openTool } from '../../state/selection';
 import { stretchOf, type Chosen, type Stage } from './model';
 
@@ -52,15 +51,7 @@ function Parameters({ items }: { items: Stage['parameters'] }): VNode {
 }
 
 export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; onClose: () => void }): VNode {
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== 'Escape' || isTyping(event) || document.querySelector('dialog[open], .popup')) return;
-      event.preventDefault();
-      onClose();
-    };
-    document.addEventListener('keydown', onKey);
-    return () => document.removeEventListener('keydown', onKey);
-  });
+  useEscape(onClose);
   const stretch = stretchOf(call, stage);
   // A stage that works ahead may take longer than the call: then it is no share of it.
   const isWithin = stage.selfPs !== null && call.durationPs !== null && stage.selfPs <= call.durationPs;

@@ -3,6 +3,7 @@
  * A chunk of its own, with dagre, loaded when the first graph is on screen.
  */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
+import { smoothPath } from '../graph_viewport';
 import type { Graph } from './model';
 import { NODE, type Placed, type Point } from './placed';
 
@@ -12,16 +13,7 @@ const BELOW_PX = 38;
 
 /** From the bottom of the consumer to the top of the producer, smoothly through the points between. */
 function pathOf(from: Point, to: Point, between: readonly Point[]): string {
-  const points = [{ x: from.x, y: from.y + NODE.height / 2 }, ...between, { x: to.x, y: to.y - NODE.height / 2 }];
-  const round = (value: number): number => Math.round(value * 10) / 10;
-  return points
-    .map(({ x, y }, i) => {
-      const last = points[i - 1];
-      if (!last) return `M${round(x)} ${round(y)}`;
-      const middle = round((last.y + y) / 2);
-      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
-    })
-    .join('');
+  return smoothPath([{ x: from.x, y: from.y + NODE.height / 2 }, ...between, { x: to.x, y: to.y - NODE.height / 2 }]);
 }
 
 /** How much a link should stand first and straight: the way to the bottleneck before the rest of the critical path. */

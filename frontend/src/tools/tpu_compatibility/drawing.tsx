@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useToolKeys } from '../../state/keys';
 import { Loading } from '../../widgets/states';
+import { GraphButtons, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
 import { firstView, fitView, revealView, transformOf, zoomView, type View } from '../graph_viewport';
@@ -26,20 +27,6 @@ export interface DrawingProps {
   /** A scope was clicked: it opens or closes. */
   onToggle: (item: Item) => void;
   onChoose: (item: Item | null) => void;
-}
-
-function usePlaced(drawn: Drawn): { drawn: Drawn; placed: Placed } | null {
-  const [state, setState] = useState<{ drawn: Drawn; placed: Placed } | null>(null);
-  useEffect(() => {
-    let isGone = false;
-    void import('./layout').then(({ layoutOf }) => {
-      if (!isGone) setState({ drawn, placed: layoutOf(drawn) });
-    });
-    return () => {
-      isGone = true;
-    };
-  }, [drawn]);
-  return state;
 }
 
 interface Hold {
@@ -72,22 +59,6 @@ function useHold({ drawn, placed, ...props }: DrawingProps & { placed: Placed },
     now.onToggle(item);
   };
   return { view, setView: setOwn, act };
-}
-
-function Buttons({ zoom, fit, save }: { zoom: (factor: number) => void; fit: () => void; save: () => void }): VNode {
-  const button = (label: string, sign: string, press: () => void): VNode => (
-    <button type="button" class="button small" aria-label={label} data-tip={label} onClick={press}>
-      {sign}
-    </button>
-  );
-  return (
-    <div class="td-buttons">
-      {button('Zoom in', '+', () => zoom(1.25))}
-      {button('Zoom out', '−', () => zoom(0.8))}
-      {button('All of the drawing', 'Fit', fit)}
-      {button('Save the drawing as an image', 'PNG', save)}
-    </div>
-  );
 }
 
 function Placing(props: DrawingProps & { placed: Placed }): VNode {
@@ -124,14 +95,14 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
           {shapes}
         </g>
       </svg>
-      <Buttons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'tpu_compatibility.png')} />
+      <GraphButtons zoom={(factor) => setView(zoomView(view, factor, box))} fit={fit} save={() => void saveImage(frame.current, placed, 'tpu_compatibility.png')} />
     </div>
   );
 }
 
 export function Drawing(props: DrawingProps): VNode {
-  const state = usePlaced(props.drawn);
+  const state = usePlaced(props.drawn, () => import('./layout'));
   useToolKeys(KEYS);
   if (!state) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
-  return <Placing {...props} drawn={state.drawn} placed={state.placed} />;
+  return <Placing {...props} drawn={state.graph} placed={state.placed} />;
 }

@@ -1,21 +1,10 @@
 /** Places boxes and operations with dagre: who makes a value above who reads it, an open scope as a frame. A chunk of its own. */
 import { Graph as Dagre, layout } from '@dagrejs/dagre';
+import { smoothPath } from '../graph_viewport';
 import type { Drawn } from './drawn';
 import { sizeOf, type Box, type Link, type Placed, type Point } from './placed';
 
 const MARGIN = 14;
-
-function pathOf(points: readonly Point[]): string {
-  const round = (value: number): number => Math.round(value * 10) / 10;
-  return points
-    .map(({ x, y }, i) => {
-      const last = points[i - 1];
-      if (!last) return `M${round(x)} ${round(y)}`;
-      const middle = round((last.y + y) / 2);
-      return `C${round(last.x)} ${middle} ${round(x)} ${middle} ${round(x)} ${round(y)}`;
-    })
-    .join('');
-}
 
 function boxOf(found: unknown): Box {
   const { x = 0, y = 0, width = 0, height = 0 } = (found ?? {}) as Partial<Box>;
@@ -34,7 +23,7 @@ export function layoutOf({ items, edges }: Drawn): Placed {
   layout(dagre);
   const links: Link[] = edges.flatMap((edge, i) => {
     const found = dagre.edge({ v: String(edge.from), w: String(edge.to), name: String(i) }) as { points?: Point[] } | undefined;
-    return found?.points ? [{ edge, path: pathOf(found.points) }] : [];
+    return found?.points ? [{ edge, path: smoothPath(found.points) }] : [];
   });
   const { width = 0, height = 0 } = dagre.graph() as { width?: number; height?: number };
   return { width, height, at: new Map(items.map(({ id }) => [id, boxOf(dagre.node(String(id)))] as const)), links };

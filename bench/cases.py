@@ -15,6 +15,9 @@ MAX_FLEET_AGAIN_S = 1.0
 LARGEST_FLEET = list(FLEETS)[-1]
 MAX_WARM_S = 0.5
 MAX_SEARCH_S = 0.2
+MAX_OP_PROFILE_S = 1.0
+MAX_MEMORY_VIEWER_S = 2.0
+MAX_GRAPH_S = 0.3
 MAX_VIEW_BYTES = 500_000
 MAX_LARGE_VIEW_BYTES = 300_000
 
@@ -48,6 +51,9 @@ POD_COLD = Measure("pod viewer, cold", "pod_viewer")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
+PROGRAM_MEMORY_BESIDE = Measure("memory viewer, cold", "memory_viewer")
+PROGRAM_GRAPH_BESIDE = Measure("graph viewer, cold", "graph_viewer")
+PROGRAM_GRAPH_AGAIN = Measure("graph viewer, warm (asked again)", "graph_viewer", mode="again")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1 % window", "trace_viewer", mode="zoom")
@@ -72,7 +78,7 @@ MEASURES = {
     EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD),
     **dict.fromkeys(FLEETS, (OVERVIEW_COLD, OVERVIEW_REOPEN, POD_COLD)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
-    PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD),
+    PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD, PROGRAM_MEMORY_BESIDE, PROGRAM_GRAPH_BESIDE, PROGRAM_GRAPH_AGAIN),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
 }
 
@@ -161,5 +167,10 @@ TARGETS = (
     _at_least(PROGRAM, OP_PROFILE_COLD, 10),
     _at_least(PROGRAM, HLO_STATS_COLD, 10),
     _at_least(PROGRAM, ROOFLINE_COLD, 10),
+    _at_least(PROGRAM, PROGRAM_MEMORY_BESIDE, 10),
+    _at_least(PROGRAM, PROGRAM_GRAPH_BESIDE, 10),
+    _alone(PROGRAM, OP_PROFILE_COLD, "≤ 1 s in the server", server_seconds, MAX_OP_PROFILE_S, "s"),
+    _alone(PROGRAM, PROGRAM_MEMORY_BESIDE, "≤ 2 s in the server", server_seconds, MAX_MEMORY_VIEWER_S, "s"),
+    _alone(PROGRAM, PROGRAM_GRAPH_AGAIN, "≤ 0.3 s in the server", server_seconds, MAX_GRAPH_S, "s"),
     _at_least(TF_DATA, TF_DATA_COLD, 10),
 )

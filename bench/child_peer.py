@@ -9,12 +9,15 @@ import os
 import re
 import sys
 
-from xprof.convert.raw_to_tool_data import xspace_to_tool_data
+from xprof.convert.raw_to_tool_data import xspace_to_tool_data, xspace_to_tool_names
 
 from bench.requests import Answer, Request, measured, read_request, write_sample
 
 GZIP_LEVEL = 9  # what its plugin compresses with
 TRACE_VIEWER = "trace_viewer"
+PROGRAM_TOOLS = ("memory_viewer", "graph_viewer")
+PROGRAM_SUFFIX = ".hlo_proto.pb"
+NODE = "add.100004"  # one in the middle of the large program
 _TIMESPAN_MS = re.compile(rb'"fullTimespan":\s*(\[[^\]]*\])')
 
 
@@ -27,6 +30,8 @@ class PeerSide:
 
     def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
         """The answer's body; its timeline comes as JSON and takes milliseconds."""
+        if self.request.tool in PROGRAM_TOOLS:
+            return Answer(self._of_program())
         if self.request.tool != TRACE_VIEWER:
             return Answer(self._convert(self.files, self.request.tool, {}))
         options: dict[str, object] = {"resolution": self.request.width_px}
@@ -39,6 +44,21 @@ class PeerSide:
         body = self._convert([file], "trace_viewer@", params)
         timespan = _TIMESPAN_MS.search(body)
         return Answer(body, float(json.loads(timespan.group(1))[1]) if timespan else 0.0)
+
+    def _of_program(self) -> bytes:
+        """Of the first program; the plugin asks for the tools' names first, which writes the programs beside the trace."""
+        programs = self._programs() or (xspace_to_tool_names(self.files) and self._programs())
+        if not programs:
+            raise SystemExit("no program in the trace")
+        params: dict[str, object] = {"module_name": programs[0], "memory_space": "0"}
+        if self.request.tool == "graph_viewer":
+            options = {"node_name": NODE, "module_name": programs[0], "graph_width": 3, "type": "graph", "format": "html"}
+            params = {"graph_viewer_options": {**options, "show_metadata": False, "merge_fusion": False}}
+        return self._convert(self.files, self.request.tool, params)
+
+    def _programs(self) -> list[str]:
+        found = sorted(glob.glob(os.path.join(glob.escape(self.request.run_dir), f"*{PROGRAM_SUFFIX}")))
+        return [os.path.basename(path).removesuffix(PROGRAM_SUFFIX) for path in found]
 
     def _convert(self, files: list[str], tool: str, params: dict[str, object]) -> bytes:
         data, _ = xspace_to_tool_data(files, tool, {"use_saved_result": True, "host": self.request.host, **params})

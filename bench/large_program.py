@@ -1,7 +1,7 @@
 """A synthetic TPU run of one program with many instructions: what a large language model's step looks like.
 
-Each instruction of the entry computation runs once on one core and has a buffer in one allocation; each hundredth is a fusion. The heap
-simulator's events place every buffer: it lives until it was read, and each twentieth until the end of its layer.
+Each instruction of the entry computation runs once on one core, for 1 to 2 µs, and has a buffer in one allocation; each hundredth is a
+fusion. The heap simulator's events place every buffer: it lives until it was read, and each twentieth until the end of its layer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tests.synthetic import PlaneWriter, Stat, memory_accesses, write_run
 N_INSTRUCTIONS = 200_000
 TITLE = "jit_f(7)"
 _US = 1_000_000
+_SPREAD = 7_919  # makes the times of operations differ
 _OPCODES = ("add", "multiply", "exponential", "copy")
 _DIMS = (128, 512)
 _N_BYTES = 4 * _DIMS[0] * _DIMS[1]
@@ -47,7 +48,7 @@ def large_program(folder: Path, n: int = N_INSTRUCTIONS) -> Path:
             "flops": 65_536, "bytes_accessed": 524_288, "memory_access_breakdown": memory_accesses((1, 1, 262_144 + i), (2, 1, 262_144)),
         }  # fmt: skip
         plane.metadata(f"%{name} = f32[128,512] {opcode}()", stats, name)
-        plane.event(line, f"%{name} = f32[128,512] {opcode}()", i * 2 * _US, _US)
+        plane.event(line, f"%{name} = f32[128,512] {opcode}()", i * 2 * _US, _US + i * _SPREAD % _US)
     space.hostnames.append(b"synthetic-tpu")
     return write_run(folder, {"synthetic-tpu": space.SerializeToString()})
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy.ma  # noqa: F401 (np.unique loads it at its first call: 10 ms that the first answer would wait for)
 
 from tb_tpuprof.analysis.clocks import clock_marks
-from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.analysis.planes import planes
@@ -73,6 +73,7 @@ class Session:
         self._traces: OrderedDict[str, Trace] = OrderedDict()
         self._results: dict[tuple[Function, str], Any] = {}
         self._failures: dict[str, ProfilerError] = {}
+        self._outlines: dict[str, Trace] = {}
         self._graphs = _Graphs()
         self._files = {file.host: file for file in reversed(self.info.files)}
 
@@ -98,6 +99,23 @@ class Session:
             state = self._fresh_state(host)
             return self._known_trace(host) or self._opened(host, state, keep=True)
 
+    def outline(self, host: str) -> Trace:
+        """The trace of one host, maybe without its lines and events: planes with their stats, and programs. Raises as `trace` does."""
+        with self._host_lock(host):
+            state = self._fresh_state(host)
+            found = self._outlines.get(host) or self._known_trace(host)
+            if found is None:
+                found = self._outlines[host] = self._read(host, state, is_outline=True)
+            return found
+
+    def notices(self, host: str) -> tuple[Notice, ...]:
+        """What to know of as much of the host's trace as was read, its outline at least. Raises as `trace` does."""
+        with self._host_lock(host):
+            known = self._kept(trace_notices, host)
+            if known or self._known_trace(host):
+                return known[0] if known else self.get(trace_notices, host)
+            return trace_notices(self.outline(host))
+
     def get(self, function: Callable[[Trace], T], host: str) -> T:
         """`function(trace of host)`, computed once for as long as the file stays as it is. Raises as `trace` does."""
         return self._get(function, host, keep=True)
@@ -105,7 +123,7 @@ class Session:
     def programs(self, host: str = "") -> Programs:
         """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder."""
         if host:
-            return self.trace(host).programs
+            return self.outline(host).programs
         folders = list(dict.fromkeys(os.path.dirname(file.path) for file in self.info.files))
         joined = folders if len(folders) > 1 else [self.info.path]
         found = {program.title: program for folder in reversed(joined) for program in programs_in(folder)}
@@ -246,14 +264,7 @@ class Session:
             raise self._failures[host]
         trace = column_cache.load(state) if self.cache else None
         if trace is None:
-            try:
-                with self.progress.reading({host: state.size_bytes}):
-                    trace = open_trace(state.path)
-            except ProfilerError as error:
-                error.host = host
-                if isinstance(error, TraceFormatError):
-                    self._failures[host] = error
-                raise
+            trace = self._read(host, state)
             if self.cache and keep:
                 column_cache.save_later(state, trace)
         if keep:
@@ -261,6 +272,18 @@ class Session:
                 self._traces[host] = trace
                 self._drop_old(keep=host)
         return trace
+
+    def _read(self, host: str, state: FileState, is_outline: bool = False) -> Trace:
+        if host in self._failures:
+            raise self._failures[host]
+        try:
+            with self.progress.reading({host: state.size_bytes}):
+                return open_trace(state.path, is_outline)
+        except ProfilerError as error:
+            error.host = host
+            if isinstance(error, TraceFormatError):
+                self._failures[host] = error
+            raise
 
     def _host_lock(self, host: str) -> threading.RLock:
         with self._lock:
@@ -278,6 +301,7 @@ class Session:
                 self._states[host] = state
                 self._traces.pop(host, None)
                 self._failures.pop(host, None)
+                self._outlines.pop(host, None)
                 for key in [key for key in self._results if key[1] == host]:
                     del self._results[key]
         return state

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.large_program import large_program
+from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.ingest.runs import find_run
 from tb_tpuprof.session import Session, SessionStore
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.xspaces import small_xspace
 
@@ -76,3 +79,28 @@ def test_runs_of_a_relative_logdir_stay_open(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["", "named/run"])
 def test_a_sessions_name_is_the_runs_unless_given(tmp_path: Path, name: str) -> None:
     assert Session(make_run(tmp_path / "r", 1), name=name).run == (name or "r")
+
+
+def test_an_outline_has_programs_and_hardware_without_events(tmp_path: Path) -> None:
+    large_program(tmp_path, 2_000)
+    session = Session(str(tmp_path), cache=False)
+    host = session.hosts[0]
+    outline = session.outline(host)
+    assert (outline.n_events, len(outline.lines), outline.info.is_outline) == (0, 0, True)
+    whole = session.trace(host)
+    assert (whole.n_events, whole.info.is_outline) == (1_999, False)
+    assert hardware(outline) == hardware(whole)
+    assert list(outline.programs) == list(whole.programs)
+    assert outline.programs.module(7) is not None
+    assert session.notices(host) == ()
+    assert session.outline(host) is outline
+    assert Session(str(tmp_path), cache=False).notices(host) == ()
+
+
+def test_the_memory_viewer_reads_no_events(tmp_path: Path) -> None:
+    large_program(tmp_path, 500)
+    session = Session(str(tmp_path), cache=False)
+    payload = get_tool("memory_viewer").run(session, None, {})
+    # Parameter and result; what the layer keeps; what is written and what is read for it.
+    assert payload.scalars["peak_bytes"].value == 4 * 128 * 512 * (2 + 499 // 20 + 2)
+    assert session.size_bytes == 0

@@ -41,7 +41,7 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
         count = "1 damaged part was" if info.n_damaged == 1 else f"{info.n_damaged:,} damaged parts were"
         why = f" (first: {info.damage})" if info.damage else ""
         notices.append(Notice("warning", f"{info.host}: {count} left out{why}. Numbers may be too low.", _RECAPTURE))
-    if not trace.n_events:
+    if not trace.n_events and not info.is_outline:
         notices.append(Notice("warning", f"{info.host}: the trace holds no events.", "Capture while the job is running."))
     roles = planes(trace)
     devices = (*roles.gpus, *roles.tensor_cores)

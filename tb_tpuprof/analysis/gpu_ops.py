@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
 from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import eager_ops, groups
-from tb_tpuprof.analysis.hlo_names import Instruction, instructions
+from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.op_metrics import IDLE, Occurrences, OpMetrics, add_up, no_ops, sum_occurrences
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
@@ -28,11 +28,11 @@ def gpu_ops(trace: Trace) -> OpMetrics:
     kernel is one occurrence. Without either, a line of operations derived by the file's writer is asked. The span of a GPU
     is the time from its first event to its last one's end.
     """
-    programs: dict[int, dict[str, Instruction]] = {}
+    programs: dict[int, Instructions] = {}
     return add_up([_ops_of(trace, plane, programs) for plane in planes(trace).gpus])
 
 
-def _ops_of(trace: Trace, plane: int, programs: dict[int, dict[str, Instruction]]) -> OpMetrics:
+def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMetrics:
     rows = stream_events(trace, plane)
     if not len(rows):
         return no_ops()
@@ -61,7 +61,7 @@ def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
     return ids
 
 
-def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, dict[str, Instruction]]) -> OpMetrics:
+def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]) -> OpMetrics:
     """Kernels of HLO instructions. Events of instructions that no HLO describes are left out, as nothing is known of them."""
     mine = np.flatnonzero((hlo_op >= 0) & (program >= 0))
     rows, hlo_op, program = rows[mine], hlo_op[mine], program[mine]
@@ -70,7 +70,7 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
     names, found = [], []
     for number, text in pairs.tolist():
         if number not in programs:
-            programs[number] = instructions(trace, number)
+            programs[number] = Instructions(trace, number)
         name = trace.strings[text].rpartition("::")[2]
         names.append(name)
         found.append(programs[number].get(name))

@@ -1,17 +1,15 @@
-"""Framework names of a compiler's instructions, read from the HLO protos that a trace carries.
-
-Only what is needed is decoded: HloProto.hlo_module (1) → computations (3) → instructions (2) → name (1), opcode (2) and
-metadata (7) → op_name (2). Malformed bytes end the reading of what encloses them.
-"""
+"""Framework names of a compiler's instructions, and over how many devices programs are spread: from the HLO that a trace carries."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.proto_fields import fields, messages, number_field
 from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.native import parts, spans
+from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
 _STATS = ("Hlo Proto", "HLO Proto")
@@ -25,31 +23,19 @@ class Instruction:
     op_name: str
 
 
-def instructions(trace: Trace, program: int) -> dict[str, Instruction]:
-    """Instructions of a program by name; empty where the trace has no HLO of it."""
-    rows = np.flatnonzero(trace.metadata["id"] == program)
-    for key in _STATS:
-        for owner, position, size in trace.metadata_stats.spans(key):
-            if owner in rows:
-                try:
-                    return read_instructions(trace.source.read(position, size))
-                except ProfilerError:
-                    return {}
-    return {}
+class Instructions:
+    """Instructions of one program by name; none where the trace has no HLO of it, or it cannot be read."""
 
+    def __init__(self, trace: Trace, program: int) -> None:
+        self._module: HloModule | None = None
+        with contextlib.suppress(ProfilerError):
+            self._module = trace.programs.module(program) if program != -1 else None
 
-def read_instructions(proto: bytes) -> dict[str, Instruction]:
-    """Instructions of a serialized HloProto by name."""
-    result: dict[str, Instruction] = {}
-    for module in messages(proto, 1):
-        for computation in messages(module, 3):
-            for instruction in messages(computation, 2):
-                texts = {1: b"", 2: b"", 7: b""}
-                texts.update((number, value) for number, value in fields(instruction) if number in texts and isinstance(value, bytes))
-                op_name = next(messages(texts[7], 2), b"")
-                name, opcode = (text.decode("utf-8", "replace") for text in (texts[1], texts[2]))
-                result[name] = Instruction(opcode, op_name.decode("utf-8", "replace"))
-    return result
+    def get(self, name: str) -> Instruction | None:
+        """The instruction of that name, None where there is none such."""
+        module = self._module
+        row = module.by_name.get(name, -1) if module else -1
+        return Instruction(module.opcode(row), module.text("op_name", row)) if module and row >= 0 else None
 
 
 def replicas(trace: Trace) -> tuple[int, int]:
@@ -61,9 +47,12 @@ def replicas(trace: Trace) -> tuple[int, int]:
     for key in _STATS:
         for _owner, position, size in trace.metadata_stats.spans(key):
             try:
-                modules = list(messages(trace.source.read(position, size), 1))
+                data = np.frombuffer(trace.source.read(position, size), np.uint8)
             except ProfilerError:
                 continue
-            assigned = (assignment for module in modules for assignment in messages(module, 15))
-            found += [(number_field(assignment, 1), number_field(assignment, 2)) for assignment in assigned]
+            at = np.zeros(1, np.int64), np.array([len(data)], np.int64)
+            for number in (1, 15):
+                at = parts(data, *at, number)[1:]
+            values, sizes, _, _ = spans(data, *at, np.array((1, 2), np.int64))
+            found += [(row[0], row[1]) for row in np.where(sizes > 0, 0, values).tolist()]
     return max(found, key=lambda pair: pair[0] * pair[1])

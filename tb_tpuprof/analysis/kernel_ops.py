@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import parse_op
-from tb_tpuprof.analysis.hlo_names import Instruction, instructions
+from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
@@ -82,13 +82,13 @@ def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, cod
     if not len(mine):
         return
     pairs, inverse = np.unique(np.column_stack((program[mine], hlo_op[mine])), axis=0, return_inverse=True)
-    programs: dict[int, dict[str, Instruction]] = {}
+    programs: dict[int, Instructions] = {}
     table = np.zeros(len(pairs), np.int64)
     for i, (number, text) in enumerate(pairs.tolist()):
         if number not in programs:
-            programs[number] = instructions(trace, number) if number >= 0 else {}
+            programs[number] = Instructions(trace, number)
         leaf = trace.strings[text].rpartition("::")[2]
-        found = programs[number].get(leaf, Instruction("", ""))
+        found = programs[number].get(leaf) or Instruction("", "")
         op = parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:") if found.op_name else None
         eligible = found.opcode in ("dot", "convolution") or is_tensor_core_eligible(leaf) or bool(op and is_tensor_core_eligible(op.name))
         table[i] = names.code(op.name if op else leaf, eligible)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo_ops import HloOps, words_of
+from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
 from tb_tpuprof.analysis.op_metrics import IDLE, sum_by
 
 Int64s = npt.NDArray[np.int64]
@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 GROUPINGS = ("program", "category", "provenance")
 KINDS = ("all", "program", "category", "scope", "duplicates", "op", "idle")
 _ALL, _PROGRAM, _CATEGORY, _SCOPE, _DUPLICATES, _OP, _IDLE = range(len(KINDS))
+_NAMES = ("all", IDLE)  # of nodes that are no level's
+_IDLE_NAME = _NAMES.index(IDLE)
 _PRUNED = (_DUPLICATES, _OP)
 MAX_SCOPES = 100
 MAX_NODES = 20_000
@@ -35,7 +37,7 @@ class OpTree:
     Times and work are of all operations below. `n_children`: before children beyond the limit were left out. `kind`: row of KINDS.
     """
 
-    name: tuple[str, ...]
+    name: Words
     kind: Int64s
     parent: Int64s
     op: Int64s
@@ -124,11 +126,10 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
     counted = ~ops.is_container
     work = ops.work
     known = work.is_known & counted
-    names, kinds = [["all"]], [[_ALL]]
+    strings, codes, kinds = list(_NAMES), [np.array([0], np.int64)], [np.array([_ALL], np.int64)]
     parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
     everything = np.zeros(len(ops), np.int64)
     sums = [_sums(ops, everything, np.arange(len(ops)), 1, known)]
-    texts, codes = ops.name.strings, ops.name.codes.tolist()
     n = 1
     for level in levels:
         mine = np.flatnonzero(level.labels >= 0)
@@ -137,12 +138,13 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
         key = at[mine] * (int(level.labels.max()) + 1) + level.labels[mine]
         _, first, node = np.unique(key, return_index=True, return_inverse=True)
         node = node.reshape(-1)
-        labels = level.labels[mine[first]].tolist()
+        labels = level.labels[mine[first]]
         is_op = level.kind == _OP
-        names.append([texts[codes[i]] for i in labels] if is_op else [level.names[i] for i in labels])
-        kinds.append([level.kind] * len(first))
+        codes.append((ops.name.codes[labels] if is_op else labels) + len(strings))
+        strings += ops.name.strings if is_op else level.names
+        kinds.append(np.full(len(first), level.kind))
         parents.append(at[mine[first]])
-        rows.append(np.array(labels) if is_op else np.full(len(first), -1))
+        rows.append(labels if is_op else np.full(len(first), -1))
         sums.append(_sums(ops, node, mine, len(first), known))
         at[mine] = node + n
         n += len(first)
@@ -150,8 +152,8 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
     keys = ("self_ps", "n_occurrences", "flops", "model_flops", "n_bytes", "space_bytes", "is_known")
     joined: dict[str, Any] = {key: np.concatenate(column, axis=-1) for key, column in zip(keys, zip(*sums, strict=True), strict=True)}
     return OpTree(
-        name=tuple(name for level_names in names for name in level_names),
-        kind=np.array([kind for level_kinds in kinds for kind in level_kinds], np.int64),
+        name=Words(np.concatenate(codes), tuple(strings)),
+        kind=np.concatenate(kinds).astype(np.int64),
         parent=parent,
         op=np.concatenate(rows),
         n_children=np.bincount(parent[1:], minlength=n).astype(np.int64),
@@ -180,8 +182,9 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
         key: more(getattr(tree, key), 0) for key in ("parent", "n_occurrences", "flops", "model_flops", "n_bytes", "is_known")
     }
     space = np.append(tree.space_bytes, np.zeros((len(tree.space_bytes), 1)), axis=1)
+    name = Words(more(tree.name.codes, _IDLE_NAME), tree.name.strings)
     return replace(
-        tree, name=(*tree.name, IDLE), kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0),
+        tree, name=name, kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0),
         self_ps=more(self_ps, idle_ps), space_bytes=space, **nothing,
     )  # fmt: skip
 
@@ -210,7 +213,7 @@ def _pruned(tree: OpTree, limit: int) -> OpTree:
     new[rows] = np.arange(len(rows))
     parent = np.where(tree.parent[rows] >= 0, new[tree.parent[rows]], -1)
     return OpTree(
-        tuple(tree.name[i] for i in rows.tolist()), tree.kind[rows], parent, tree.op[rows], tree.n_children[rows], tree.self_ps[rows],
+        tree.name.taken(rows), tree.kind[rows], parent, tree.op[rows], tree.n_children[rows], tree.self_ps[rows],
         tree.n_occurrences[rows], tree.flops[rows], tree.model_flops[rows], tree.n_bytes[rows], tree.space_bytes[:, rows],
         tree.is_known[rows],
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,11 @@ def numbers(*values: int) -> Ints:
 def indexes(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[tuple[int, ...], ...]:
     """A repeated number field of many messages as tuples."""
     offsets, values = ints(data, starts, sizes, number)
-    bounds, flat = offsets.tolist(), values.tolist()
-    return tuple(tuple(flat[a:b]) if b > a else () for a, b in itertools.pairwise(bounds))
+    found: list[tuple[int, ...]] = [()] * len(starts)
+    given = np.flatnonzero(np.diff(offsets))
+    for i, first, last in zip(given.tolist(), offsets[given].tolist(), offsets[given + 1].tolist(), strict=True):
+        found[i] = tuple(values[first:last].tolist())
+    return tuple(found)
 
 
 class BufferReader:

@@ -18,8 +18,11 @@ if IS_COMPILED:  # loaded with the plugin, not while the first answer waits
 _NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
 
 
-def open_trace(path: str) -> Trace:
-    """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError."""
+def open_trace(path: str, is_outline: bool = False) -> Trace:
+    """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError.
+
+    An outline need not hold more than the planes with their stats, and the programs: with it, large files open in a moment.
+    """
     state = file_state(path)
     if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
         return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
@@ -29,7 +32,7 @@ def open_trace(path: str) -> Trace:
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
     file = FileBytes(data)
     del data
-    return _decoded(file, path, host_of(path), source)
+    return _decoded(file, path, host_of(path), source, is_outline)
 
 
 def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
@@ -38,9 +41,9 @@ def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
     return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
 
 
-def _decoded(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:
+def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
     if not IS_COMPILED:
         from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
 
         return decode_protobuf(file.data, path, host)
-    return decode(file, path, host, source)
+    return decode(file, path, host, source, is_outline)

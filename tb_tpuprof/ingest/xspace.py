@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest import ordering
+from tb_tpuprof.ingest import hlo_programs, ordering
 from tb_tpuprof.ingest.counter_lines import COUNTER_LINE, with_counters
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
@@ -25,7 +25,7 @@ from tb_tpuprof.native.interning import intern, joined
 from tb_tpuprof.native.wire import fields, spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
-from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.strings import Strings, find_bytes
 from tb_tpuprof.trace.table import Table, empty_columns
 from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
@@ -73,15 +73,19 @@ _NONE: Ints = np.empty(0, np.int64)
 _LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
 
 
-def decode(file: FileBytes, path: str, host: str, source: TraceSource) -> Trace:
-    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are not one."""
+def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
+    """Decode a whole XSpace; the file's bytes are released on the way. Raises TraceFormatError where they are not one.
+
+    An outline has the planes with their stats, and the metadata of those that hold programs; no lines and no events.
+    """
     top = _frame(file.data, path)
     strings = Spans([], [])
-    planes = [_plane(file.data, start, size, strings) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
+    planes = [_plane(file.data, start, size, strings, is_outline) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
     n_events = sum(int(plane.lines.n_events.sum()) for plane in planes)
     if n_events > MAX_EVENTS:
         raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
-    return _Assembly(file.data, planes, strings).trace(file, _info(file.data, top, path, host), source)
+    info = replace(_info(file.data, top, path, host), is_outline=is_outline)
+    return _Assembly(file.data, planes, strings).trace(file, info, source)
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
@@ -119,22 +123,30 @@ def _numbers(*numbers: int) -> Ints:
     return np.array(numbers, np.int64)
 
 
-def _plane(data: npt.NDArray[np.uint8], start: int, size: int, strings: Spans) -> PlaneParts:
+def _plane(data: npt.NDArray[np.uint8], start: int, size: int, strings: Spans, is_outline: bool) -> PlaneParts:
     rows, bad = fields(data, start, start + size)
     name_start, name_size = _last(rows, 2, 2)
     name = strings.add(_numbers(name_start), _numbers(name_size))
+    stat_keys, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
+    stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
+    if is_outline:
+        kept = (1, 2, 4, 5, 6) if _holds_programs(data, stat_values[:, 0], stat_name_sizes[:, 0]) else (1, 2, 5, 6)
+        rows = rows[np.isin(rows[:, 0], kept)]
     event_keys, event_starts, event_sizes, n_bad_events = _map_entries(data, *_parts(rows, 4))
     values, sizes, _, _ = spans(data, event_starts, event_sizes, _numbers(2, 4))
     event_name = strings.add(values[:, 0], sizes[:, 0])
     display_name = strings.add(values[:, 1], sizes[:, 1])
-    stat_keys, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
-    stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
     stat_name = strings.add(stat_values[:, 0], stat_name_sizes[:, 0])
     lines, n_bad_lines = _lines(data, *_parts(rows, 3), strings)
     return PlaneParts(
         _last(rows, 1, 0)[0], name, event_keys, event_name, display_name, sizes[:, 1] > 0, event_starts, event_sizes,
         stat_keys, stat_name, _parts(rows, 6), lines, (bad >= 0) + n_bad_events + n_bad_stats + n_bad_lines,
     )  # fmt: skip
+
+
+def _holds_programs(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> bool:
+    """Whether one of the stats' names is that of a program's HLO."""
+    return any(find_bytes(data, starts, sizes, name.encode()) >= 0 for name in hlo_programs.STATS)
 
 
 def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints, int]:

@@ -31,7 +31,8 @@ _MOST_DETAILS = 3
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """One program's memory space in full, beside the list of programs and spaces."""
     host = hosts[0]
-    memories = hlo_memories(session.trace(host))
+    trace = session.outline(host)
+    memories = hlo_memories(trace)
     wanted = str(params.get("program", ""))
     program = program_named(memories.programs, wanted) if wanted else memories.largest()
     if program is None:
@@ -44,7 +45,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, reason, "Choose another program, or capture with a profiler that stores buffer assignments.")
     if color not in colors:
         raise BadParameter("space", color, f"one of {', '.join(map(str, colors))} for {program.title}")
-    module, machine = memories.module(program), session.get(hardware, host)
+    module, machine = memories.module(program), hardware(trace)
     steps = _steps(memory, params)
     live, n_small = live_table(module, memory)
     blocks, n_hidden = blocks_table(module, memory, steps)

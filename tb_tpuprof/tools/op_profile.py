@@ -42,7 +42,7 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
     provenance = [ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
     chip_read, chip_write = _on_chip(tree.space_bytes, seconds, peaks)
     columns = (
-        text_column("name", "Name", tree.name),
+        text_column("name", "Name", [tree.name[i] for i in range(len(tree))]),
         text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
         _number("parent", "Parent", tree.parent, "id", "Row of the node above, -1 of the root"),
         _number("n_children", "Children", tree.n_children, "count", "Before those beyond the limit were left out"),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
 from tb_tpuprof.tools.arguments import Asked, lacks_trace
 from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool
@@ -31,7 +30,7 @@ def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) ->
     told = {one.message for one in payload.diagnostics}
     if session.info.state == "hlo":
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
-    notices = [notice for host in payload.hosts for notice in session.get(trace_notices, host)]
+    notices = [notice for host in payload.hosts for notice in session.notices(host)]
     damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
     return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
 

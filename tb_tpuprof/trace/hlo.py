@@ -61,6 +61,7 @@ class Ragged:
         return Ragged(offsets, self.owner[order])
 
 
+_DENSE = 8  # ids for each that is used, up to which a table of all is made
 _SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions
 
 
@@ -277,9 +278,17 @@ class HloModule:
 def find_ids(ordered: npt.NDArray[np.int64], order: npt.NDArray[np.intp], ids: npt.NDArray[np.int64]) -> Rows:
     """Row of each id, -1 where there is none: `ordered` are the known ids ascending, `order` their rows."""
     result = np.full(len(ids), -1, np.int32)
-    if len(ordered):
-        at = np.searchsorted(ordered, ids)
-        at[at == len(ordered)] = 0
-        found = ordered[at] == ids
-        result[found] = order[at[found]]
+    if not len(ordered):
+        return result
+    low, n = int(ordered[0]), int(ordered[-1]) - int(ordered[0]) + 1
+    if n <= _DENSE * len(ordered):  # as compilers number them: looked up in a table
+        table = np.full(n, -1, np.int32)
+        table[ordered[::-1] - low] = order[::-1]
+        inside = (ids >= low) & (ids <= int(ordered[-1]))
+        result[inside] = table[ids[inside] - low]
+        return result
+    at = np.searchsorted(ordered, ids)
+    at[at == len(ordered)] = 0
+    found = ordered[at] == ids
+    result[found] = order[at[found]]
     return result

@@ -39,6 +39,7 @@ class TraceInfo:
     """What is known of a trace as a whole. `start_ns` is the file's clock at the trace's time 0.
 
     `errors` and `warnings` are the profiler's own; `notes` tell what of the file cannot be drawn.
+    `is_outline`: lines and events were not read.
     """
 
     host: str
@@ -51,6 +52,7 @@ class TraceInfo:
     n_damaged: int = 0
     damage: str = ""
     notes: tuple[str, ...] = ()
+    is_outline: bool = False
 
 
 @dataclass(frozen=True)

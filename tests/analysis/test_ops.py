@@ -1,6 +1,6 @@
 import pytest
 
-from tb_tpuprof.analysis.hlo_names import read_instructions
+from tb_tpuprof.analysis.hlo_names import Instruction, Instructions, replicas
 from tb_tpuprof.analysis.host_ops import host_ops
 from tb_tpuprof.analysis.op_metrics import OpMetrics, add_up, by_framework_op, no_ops
 from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
@@ -19,7 +19,7 @@ def field(number: int, value: bytes) -> bytes:
 
 def hlo_proto(**op_names: str) -> bytes:
     made = [field(2, field(1, name.encode()) + field(2, b"dot") + field(7, field(2, op.encode()))) for name, op in op_names.items()]
-    return field(1, field(3, b"".join(made)))
+    return field(1, field(1, b"jit_f") + field(3, b"".join(made)))
 
 
 def test_host_operations_with_self_times_and_idle() -> None:
@@ -135,4 +135,14 @@ def test_hosts_add_up() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\x0a\xff\xff\xff\xff\x7f", b"\x0b\x0b", hlo_proto(a="b")[:-3]])
 def test_damaged_hlo_yields_what_can_be_read(data: bytes) -> None:
-    assert isinstance(read_instructions(data), dict)
+    names: dict[str, list[DrawnEvent]] = {"x": [DrawnEvent("module(7)", 0, 1)]}
+    trace = build([DrawnPlane("/host:metadata", names, metadata_stats={"module(7)": {"Hlo Proto": data}})])
+    assert Instructions(trace, 7).get("a") is None
+    assert replicas(trace) == (0, 0)
+
+
+def test_instructions_are_found_by_name() -> None:
+    trace = build(with_hlo(gpu([])))
+    assert Instructions(trace, 7).get("dot") == Instruction("dot", "jit(f)/dot_general")
+    assert Instructions(trace, 7).get("gone") is None
+    assert Instructions(trace, 8).get("dot") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
+from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.ingest.runs import RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
@@ -28,6 +29,12 @@ class DrawnSession:
 
     def trace(self, host: str) -> Trace:
         return self.traces[host]
+
+    def outline(self, host: str) -> Trace:
+        return self.traces[host]
+
+    def notices(self, host: str) -> tuple[Notice, ...]:
+        return trace_notices(self.traces[host])
 
     def get(self, function: Callable[[Trace], T], host: str) -> T:
         return function(self.traces[host])

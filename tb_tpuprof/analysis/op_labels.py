@@ -61,9 +61,9 @@ class _Numbers:
         return self.n + self.more.setdefault(text, len(self.more)) if text else -1
 
     def texts(self) -> Texts:
-        """Looks texts up; the list is made once."""
+        """Looks texts up; the list is made once. JAX's operations end in a colon with no type behind it."""
         more = list(self.more)
-        return lambda code: self.strings.get(code) if code < self.n else more[code - self.n]
+        return lambda code: (self.strings.get(code) if code < self.n else more[code - self.n]).removesuffix(":")
 
 
 @dataclass(frozen=True)

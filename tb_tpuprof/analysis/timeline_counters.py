@@ -23,7 +23,7 @@ _UNITS = (
     (re.compile(r"(?<![a-z])joules?(?![a-z])|_energy_j\b", re.IGNORECASE), "J"),
 )
 # Units that stand in brackets at a name's end, and how they are told.
-_IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,12})[)\]]\s*$")
+_IN_BRACKETS = re.compile(r"\s[(\[]([^()\[\]]{1,12})[)\]]\s*$")
 _BRACKET_UNITS = {
     "%": "%", "percent": "%", "b": "bytes", "byte": "bytes", "bytes": "bytes", "b/s": "bytes_per_s", "bytes/s": "bytes_per_s",
     **{text.lower(): text for text in (

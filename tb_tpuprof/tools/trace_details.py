@@ -78,11 +78,13 @@ def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
     """What was derived for an event, all stats of it (or of the first one that it was made from), then those of its metadata."""
     trace, row = host.trace, host.drawn.file_event(event)
     metadata = int(trace.events["metadata"][row])
-    own = facts_of(trace, event - host.drawn.derived.first_event) if event >= host.drawn.derived.first_event else []
-    own += [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
+    facts = facts_of(trace, event - host.drawn.derived.first_event) if event >= host.drawn.derived.first_event else []
+    own = [(name, str(value)) for name, value in trace.source.event_stats(trace, row)]
     table = trace.metadata_stats
     rows = np.flatnonzero(table.table["owner"] == metadata).tolist()
-    return own + [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]
+    own += [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]
+    told = {name for name, _ in facts}
+    return facts + [(name, value) for name, value in own if name not in told]
 
 
 def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> dict[str, str]:

@@ -23,11 +23,11 @@ def links_table(trace: Trace, about: dict[str, str], kind: str) -> Table:
     if kind == "stream":
         name = about["full_name"]
         shown = {} if not name or _NO_KERNEL.match(name) else {"f.kernel": f"={name}"}
-        links.append(("The kernel among all" if shown else "All kernels", "kernel_stats", {**hosts, **shown}))
+        links.append(("It among all kernels" if shown else "All kernels", "kernel_stats", {**hosts, **shown}))
     if about["framework_op"]:
         links.append(_framework_link(about, hosts))
     if about["name"].startswith("Iterator"):
-        links.append(("The input pipeline that this iterator is part of", "tf_data_bottleneck_analysis", hosts))
+        links.append(("The input pipeline it is part of", "tf_data_bottleneck_analysis", hosts))
     if about["step"]:
         links.append((f"Step {about['step']} among the others", "overview_page", hosts))
     return Table(
@@ -50,13 +50,13 @@ def _program_links(trace: Trace, about: dict[str, str]) -> Links:
     one = {**hosts, "program": program.title, "op": op} if program else hosts
     is_known = bool(program and op and _has_instruction(trace, program, op))
     if is_known:
-        links.append(("What the operation computes, and how fast", "op_profile", one))
+        links.append(("What it computes, and how fast", "op_profile", one))
     if op:
         shown = {**hosts, "f.op": f"={op}", **({"f.program": f"={program.title}"} if program else {})}
-        links.append(("The operation among all of XLA's", "hlo_stats", shown))
-        links.append(("How close it comes to what the device can do", "roofline_model", shown))
+        links.append(("It among all XLA operations", "hlo_stats", shown))
+        links.append(("Its place under the roofline", "roofline_model", shown))
     if is_known:
-        links.append(("Its neighbours in the program's graph", "graph_viewer", one))
+        links.append(("Its place in the graph", "graph_viewer", one))
     elif program:
         links.append((f"The graph of {program.name}", "graph_viewer", {**hosts, "program": program.title}))
     if program:
@@ -69,7 +69,7 @@ def _framework_link(about: dict[str, str], hosts: dict[str, str]) -> tuple[str, 
     if not about["section"].startswith(("GPU", "TPU")):
         return "All operations of the framework", "framework_op_stats", hosts
     operation = about["framework_op"].partition(":")[0]
-    return "The framework's operation among all", "framework_op_stats", {**hosts, "f.operation": f"={operation}"}
+    return "Its framework operation", "framework_op_stats", {**hosts, "f.operation": f"={operation}"}
 
 
 def _has_instruction(trace: Trace, program: Program, op: str) -> bool:

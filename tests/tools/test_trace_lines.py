@@ -227,7 +227,7 @@ def _counter(times: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> T
     [
         ("SM Active (%)", "%"), ("dram__bytes_read.sum.per_second", "bytes_per_s"), ("Bytes In Use", "bytes"), ("Power (W)", "W"),
         ("Wavefronts Launched (Count)", ""), ("ctr[0xbeef]", ""), ("sm__warps_active.avg.pct_of_peak", "%"), ("occupancy", ""),
-        ("Free [MiB]", "MiB"), ("specpct_", ""),
+        ("Free [MiB]", "MiB"), ("specpct_", ""), ("counter[b]", ""),
     ],
 )  # fmt: skip
 def test_a_counters_name_tells_its_unit(name: str, unit: str) -> None:
@@ -330,6 +330,8 @@ def test_transfers_to_the_hosts_memory_span_from_start_to_done() -> None:
         ("offload-dynamic-slice.0", 6, 20, 1),
     ]
     told = {row["name"]: row["value"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")}
+    names = [row["name"] for row in rows(ask(offloading(), event=boxes[0]["event"]), "arguments")]
+    assert len(names) == len(set(names))  # those of the start are not told twice
     assert (told["shape_with_layout"], told["raw_bytes_accessed"], told["waited_for_us"]) == ("f32[8]{0:S(5)}", "4096", "5.000")
 
 

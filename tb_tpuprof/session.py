@@ -62,6 +62,7 @@ class Session:
         self, run_dir: str, cache: bool = True, name: str = "", memory_bytes: int = DEFAULT_MEMORY_BYTES, executor: str = ""
     ) -> None:
         self.info: RunInfo = open_run(run_dir)
+        self._along = _ALONG if len(self.info.files) > 1 else _ALONG[:-1]  # a single host's clock agrees with itself
         self.run = name or self.info.name
         self.cache = cache
         self.memory_bytes = memory_bytes
@@ -194,7 +195,7 @@ class Session:
 
     def _compute_far(self, far: Executor, function: Function, hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
-        asked = tuple(dict.fromkeys((function, *_ALONG)))
+        asked = tuple(dict.fromkeys((function, *self._along)))
         submitted = {far.submit(executors.evaluate, self.file(host).path, asked): host for host in hosts}
         for done in as_completed(submitted):
             host, error = submitted[done], _failure(done)
@@ -215,7 +216,7 @@ class Session:
 
     def _save(self, state: FileState, packed: dict[Function, bytes | None]) -> None:
         """Keep packed results for later processes: those that nearly every page asks for in one file, each other in its own."""
-        along = {function: packed[function] for function in _ALONG if _ALONG[0] in packed}
+        along = {function: packed[function] for function in self._along if self._along[0] in packed}
         for one in [along, *({function: data} for function, data in packed.items() if function not in along)]:
             if self.cache and any(one.values()):
                 result_cache.save(state, one)
@@ -225,7 +226,7 @@ class Session:
         with self._host_lock(host):
             state = self._fresh_state(host)
             if (function, host) not in self._results and self.cache and result_cache.travels(function):
-                for one, result in result_cache.load(state, _ALONG if function in _ALONG else (function,)).items():
+                for one, result in result_cache.load(state, self._along if function in self._along else (function,)).items():
                     self._results.setdefault((one, host), result)
             if (function, host) not in self._results and host in self._failures:
                 raise self._failures[host]
@@ -236,7 +237,7 @@ class Session:
         with self._host_lock(host):
             if not self._kept(function, host):
                 trace = self._known_trace(host)
-                along = _ALONG if trace is None or function in _ALONG else ()
+                along = self._along if trace is None or function in self._along else ()
                 trace = trace or self._opened(host, self._states[host], keep)
                 self._compute_here(trace, host, tuple(dict.fromkeys((function, *along))))
             result: T = self._results[function, host]
@@ -246,7 +247,7 @@ class Session:
         new = [function for function in functions if (function, host) not in self._results]
         for function in new:
             self._results[function, host] = function(trace)
-        kept = [function for function in functions if function in new or not set(_ALONG).isdisjoint(new)]
+        kept = [function for function in functions if function in new or not set(self._along).isdisjoint(new)]
         if self.cache and kept:
             packed = {function: result_cache.pack(self._results[function, host]) for function in kept if result_cache.travels(function)}
             self._save(self._states[host], packed)

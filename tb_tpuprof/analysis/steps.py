@@ -167,7 +167,6 @@ def host_parts(trace: Trace, source: str) -> StepParts:
     event_class = classes_of(trace.events["metadata"], classes)
     markers = _annotations(trace, event_class) if source == "annotation" else _functions(trace)
     markers = markers[group[markers] >= 0]
-    event_class[group < 0] = NOT_COUNTED
     event_class[markers] = STEP_MARKER
     _mark_input_stages(trace, event_class)
     counted = outermost(event_class, group, parents(trace), NOT_COUNTED)

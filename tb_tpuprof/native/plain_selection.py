@@ -22,13 +22,13 @@ def rows_of(metadata: Int32s, wanted: Classes) -> Rows:
 
 
 def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows:
-    """Events of a class below the limit that do not lie directly inside one of their group and of the same or a higher such class.
+    """Events of a class below the limit, and of a group, that lie not directly inside one of this group and of such or a higher class.
 
     class 1   ├───a────────────┤     a and c are found: b adds nothing to a,
     class 1     ├─b──┤               c is of a higher class
     class 2             ├─c──┤
     """
-    counted = np.flatnonzero(klass < limit)
+    counted = np.flatnonzero((klass < limit) & (group >= 0))
     above = parent[counted]
     inside = above >= 0
     around = klass[above]

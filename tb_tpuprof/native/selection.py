@@ -42,7 +42,7 @@ def outermost(
     parent: cython.const[int32_t][::1],
     limit: cython.int,
 ):
-    """Events of a class below the limit that lie inside none of their group and of the same or a higher such class."""
+    """Events of a group and of a class below the limit that lie inside none of their group and of the same or a higher such class."""
     n: int64_t = klass.shape[0]
     room = np.empty(n, np.int64)  # costs nothing beyond what is written
     out: int64_t[::1] = room
@@ -51,7 +51,7 @@ def outermost(
     above: int64_t
     with cython.nogil:
         for i in range(n):
-            if klass[i] < limit:
+            if klass[i] < limit and group[i] >= 0:
                 above = parent[i]
                 if not (0 <= above < n and klass[above] < limit and klass[above] >= klass[i] and group[above] == group[i]):
                     out[n_found] = i

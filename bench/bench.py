@@ -81,9 +81,8 @@ def main() -> None:
     for i, (run, measure) in enumerate(pairs, start=1):
         print(f"[{i}/{len(pairs)}] {run.name}: {measure.title}", flush=True)
         results.append(measure_both(run, measure, arguments.rounds, sides))
-    text = report(results)
-    arguments.output.write_text(text, encoding="utf-8")
-    print("\n" + text)
+        arguments.output.write_text(report(results), encoding="utf-8")  # what is there stays, should a later measure not end
+    print("\n" + report(results))
 
 
 if __name__ == "__main__":

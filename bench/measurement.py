@@ -19,7 +19,7 @@ from bench.traces import Run
 
 OURS, PEER = "ours", "peer"
 SIDES = (OURS, PEER)
-TIMEOUT_S = 900
+TIMEOUT_S = 240
 SLOW_S = 15.0
 
 
@@ -88,7 +88,8 @@ def _ask(request: Request, side: str, peer: str) -> tuple[float, Sample]:
             child.wait()
             watchdog.cancel()
     if not ready or not answer:
-        raise ChildFailed(_last_line(log))
+        late = time.perf_counter() - start >= TIMEOUT_S
+        raise ChildFailed(f"no answer within {TIMEOUT_S} s" if late else _last_line(log))
     return seconds, Sample(**json.loads(answer))
 
 

@@ -173,7 +173,7 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         rows = rows[np.repeat(in_plane, counts)]
     if not len(rows):
         return
-    labels = op_labels.of_rows(trace, rows)
+    labels = op_labels.of_rows(trace, rows, has_sources=False)
     start = trace.events["start_ps"][rows]
     if (start[1:] < start[:-1]).any():
         order = np.argsort(start, kind="stable")

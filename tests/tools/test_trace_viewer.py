@@ -139,6 +139,27 @@ CORPUS = os.environ.get("TPUPROF_CORPUS", "")
 
 @pytest.mark.skipif(not CORPUS, reason="TPUPROF_CORPUS does not name the corpus of real traces")
 @pytest.mark.parametrize(
+    ("run", "name", "source"),
+    [
+        # JAX tells lines by stack frames of the program; XLA on GPUs with the instruction; libtpu with the event.
+        ("own_jax_cpu/plugins/profile/mlp", "broadcast_maximum_fusion", ".py:8"),
+        ("tracelens_mi300_jax/plugins/profile/jax08_gemm", "wrapped_broadcast", "generate_gemm_trace.py:34"),
+        ("xprof_tpu_inference_2_old/plugins/profile/run", "broadcast.2", "host_offload_stress_test.py:37"),
+    ],
+)
+def test_the_source_line_of_a_real_operation_is_told(run: str, name: str, source: str) -> None:
+    session = Session(str(Path(CORPUS) / run), cache=False)
+    matches = TOOL.run(session, None, {"search": name})
+    about: set[str] = set()
+    for event in column(matches, "matches", "event")[:5].tolist():
+        details = TOOL.run(session, None, {"event": event}).tables["about"]
+        names, values = ([(c.strings or [])[code] for code in c.values.tolist()] for c in details.columns)
+        about.add(dict(zip(names, values, strict=True)).get("source", ""))
+    assert any(source in text for text in about), about
+
+
+@pytest.mark.skipif(not CORPUS, reason="TPUPROF_CORPUS does not name the corpus of real traces")
+@pytest.mark.parametrize(
     ("run", "kinds"),
     [
         ("tracelens_mi300_jax/plugins/profile/jax08_gemm", ("hlo_ops", "ops", "stream", "modules")),

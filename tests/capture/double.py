@@ -49,17 +49,23 @@ class Double(grpc.GenericRpcHandler):
 
 
 @contextmanager
-def serving(*profile: Answer, methods: dict[str, Sequence[Answer]] | None = None) -> Iterator[tuple[Target, Double]]:
-    """A server whose Profile answers `profile`, one after the other; its address and the double behind it."""
-    double = Double({**({PROFILE: profile} if profile else {}), **(methods or {})})
-    server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_send_message_length", -1)])
-    server.add_generic_rpc_handlers((double,))
+def listening_with(handler: grpc.GenericRpcHandler) -> Iterator[Target]:
+    """A server that hands every call to `handler`, while the block runs; its address."""
+    server = grpc.server(futures.ThreadPoolExecutor(8), handlers=(handler,), options=[("grpc.max_send_message_length", -1)])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
-        yield Target("127.0.0.1", port), double
+        yield Target("127.0.0.1", port)
     finally:
-        server.stop(0).wait()
+        server.stop(0).wait(5)
+
+
+@contextmanager
+def serving(*profile: Answer, methods: dict[str, Sequence[Answer]] | None = None) -> Iterator[tuple[Target, Double]]:
+    """A server whose Profile answers `profile`, one after the other; its address and the double behind it."""
+    double = Double({**({PROFILE: profile} if profile else {}), **(methods or {})})
+    with listening_with(double) as target:
+        yield target, double
 
 
 def reply(xspace: bytes | None = None, is_empty: bool = False, tools: dict[str, bytes] | None = None) -> bytes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import grpc
 
 from tb_tpuprof.capture.messages import MONITOR, PROFILE, message_class
+from tests.capture.double import listening_with
 
 LEVEL_1 = """  TPU type: TPU v2
   Utilization of TPU Matrix Units (higher is better): 10.7%
@@ -34,7 +34,7 @@ class Refusal(Exception):
         self.code, self.text = code, text
 
 
-class Profiler:
+class Profiler(grpc.GenericRpcHandler):
     """`monitor` and `profile` make the reply's bytes of a request, or raise Refusal; None: the server has no such call."""
 
     def __init__(self) -> None:
@@ -44,8 +44,9 @@ class Profiler:
         self.address = ""
         self.stopped = threading.Event()
 
-    def service(self, details: Any) -> Any:
+    def service(self, handler_call_details: Any) -> Any:
         """The handler of a method."""
+        details = handler_call_details
         known = {MONITOR: (self.monitor, "MonitorRequest"), PROFILE: (self.profile, "ProfileRequest")}
         answer, name = known.get(details.method, (None, ""))
         if answer is None:
@@ -70,25 +71,12 @@ def monitor_reply(text: str = "", **result: float) -> bytes:
     return bytes(reply.SerializeToString())
 
 
-def profile_reply(xspace: bytes, empty: bool = False) -> bytes:
-    """A ProfileResponse."""
-    return bytes(message_class("ProfileResponse")(xspace=xspace, empty_trace=empty).SerializeToString())
-
-
 @contextmanager
 def listening(profiler: Profiler) -> Iterator[Profiler]:
     """The double, listening while the block runs."""
-
-    class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]
-        def service(self, details: Any) -> Any:
-            return profiler.service(details)
-
-    server = grpc.server(ThreadPoolExecutor(8), handlers=(Handler(),), options=(("grpc.so_reuseport", 0),))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    profiler.address = f"127.0.0.1:{port}"
-    try:
-        yield profiler
-    finally:
-        profiler.stopped.set()
-        server.stop(0).wait(5)
+    with listening_with(profiler) as target:
+        profiler.address = f"{target.host}:{target.port}"
+        try:
+            yield profiler
+        finally:
+            profiler.stopped.set()

@@ -19,7 +19,8 @@ from tb_tpuprof.capture.monitor_text import RpcNumbers, numbers_of
 from tb_tpuprof.capture.targets import Target, parse_targets
 from tb_tpuprof.errors import BadParameter, CaptureFailed, TraceFormatError
 from tb_tpuprof.session import measure
-from tests.capture.monitor_double import LEVEL_1, LEVEL_2, Profiler, Refusal, listening, monitor_reply, profile_reply
+from tests.capture.double import reply as profile_reply
+from tests.capture.monitor_double import LEVEL_1, LEVEL_2, Profiler, Refusal, listening, monitor_reply
 from tests.ingest.xspaces import small_xspace
 from tests.synthetic import Parts, TpuJob, tpu_xspace
 
@@ -143,7 +144,7 @@ def refuse(code: grpc.StatusCode, text: str = "") -> bytes:
 
 
 def test_another_profile_and_an_idle_job_pass(server: Profiler) -> None:
-    replies = iter([b"busy", b"busy", b"busy", b"busy", profile_reply(b"", empty=True), profile_reply(small_xspace())])
+    replies = iter([b"busy", b"busy", b"busy", b"busy", profile_reply(b"", is_empty=True), profile_reply(small_xspace())])
 
     def profile(_request: Any) -> bytes:
         reply = next(replies)

@@ -22,7 +22,8 @@ from tb_tpuprof.capture.tpu_names import Login
 from tb_tpuprof.cli import main
 from tb_tpuprof.cli.progress import Progress
 from tb_tpuprof.session import Session
-from tests.capture.monitor_double import Profiler, Refusal, listening, profile_reply
+from tests.capture.double import reply
+from tests.capture.monitor_double import Profiler, Refusal, listening
 from tests.capture.tpu_api import PROJECT, TOKEN, ZONE, TpuApi, node, serving
 from tests.ingest.xspaces import small_xspace
 
@@ -32,7 +33,7 @@ NOBODY = "127.0.0.1:1"
 @pytest.fixture
 def server() -> Iterator[Profiler]:
     with listening(Profiler()) as profiler:
-        profiler.profile = lambda request: profile_reply(small_xspace())
+        profiler.profile = lambda request: reply(small_xspace())
         yield profiler
 
 
@@ -170,7 +171,7 @@ def test_ctrl_c_leaves_nothing(server: Profiler, tmp_path: Path) -> None:
 
 def test_a_terminal_gets_bars(server: Profiler, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty", reason="needs a Unix terminal")
-    server.profile = lambda request: (time.sleep(0.5), profile_reply(small_xspace()))[1]
+    server.profile = lambda request: (time.sleep(0.5), reply(small_xspace()))[1]
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "tb_tpuprof.cli", "capture", "--service_addr", server.address, "--logdir", str(tmp_path)]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}

@@ -19,7 +19,8 @@ from tb_tpuprof.cli import capture_tpu_profile, main
 from tb_tpuprof.cli.absl_flags import Flag, UsageError, parse_flags
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import measure
-from tests.capture.monitor_double import LEVEL_1, LEVEL_2, Profiler, listening, monitor_reply, profile_reply
+from tests.capture.double import reply
+from tests.capture.monitor_double import LEVEL_1, LEVEL_2, Profiler, listening, monitor_reply
 from tests.ingest.xspaces import small_xspace
 from tests.synthetic import Parts, TpuJob, tpu_xspace
 
@@ -45,7 +46,7 @@ def test_lines_for_people(server: Profiler, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_lines_for_programs(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
-    server.profile = lambda request: profile_reply(JOB)
+    server.profile = lambda request: reply(JOB)
     assert monitor(server, "--format", "json") == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["n"] for row in rows] == [0, 1]
@@ -88,7 +89,7 @@ def old(*arguments: str) -> int:
 
 
 def test_an_old_script_captures(server: Profiler, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server.profile = lambda request: profile_reply(small_xspace())
+    server.profile = lambda request: reply(small_xspace())
     assert old(f"--service_addr={server.address}", "--logdir", str(tmp_path), "--noinclude_dataset_ops", "-duration_ms=3") == 0
     ((_, request),) = server.requests
     assert (request.duration_ms, request.opts.include_dataset_ops) == (3, False)
@@ -97,7 +98,7 @@ def test_an_old_script_captures(server: Profiler, tmp_path: Path, capsys: pytest
 
 
 def test_defaults_are_the_old_ones(server: Profiler, tmp_path: Path) -> None:
-    server.profile = lambda request: profile_reply(small_xspace())
+    server.profile = lambda request: reply(small_xspace())
     server.monitor = lambda request: monitor_reply(LEVEL_1)
     assert old("--service_addr", server.address, "--logdir", str(tmp_path)) == 0
     assert old("--service_addr", server.address, "--monitoring_level=1", "--num_queries=1") == 0
@@ -128,7 +129,7 @@ def test_the_lines_that_old_scripts_look_for(server: Profiler, capsys: pytest.Ca
 
 
 def test_old_lines_of_a_job_without_tpus_name_its_device(server: Profiler, capsys: pytest.CaptureFixture[str]) -> None:
-    server.profile = lambda request: profile_reply(small_xspace())
+    server.profile = lambda request: reply(small_xspace())
     assert old(f"--service_addr={server.address}", "--duration_ms=10", "--num_queries=1", "--monitoring_level=2") == 0
     out = capsys.readouterr().out
     assert "Device type: CPU" in out

@@ -56,7 +56,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         hosts,
         tables,
         _scalars(run),
-        _verdict(found, run),
+        _verdict(found, run, hosts),
         (*clocks.diagnostics, *_diagnostics(common, parts)),
     )
 
@@ -188,23 +188,29 @@ def _recommendations(found: Finding, n_steps: int, kind: str) -> Table:
     return Table("Recommendations", columns)
 
 
-def _verdict(found: Finding, run: _Run) -> Verdict:
+def _verdict(found: Finding, run: _Run, hosts: tuple[str, ...]) -> Verdict:
     """The finding, and the way on: the input pipeline where it waits, the slowest step in the trace viewer, the operations."""
     steps_to: list[NextStep] = []
     if found.category == "input":
         steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
-    steps = run.steps
-    if len(steps) and len(run.parts) == 1:
-        slowest = int(steps.duration_ps.argmax())
-        start, end = int(steps.start_ps[slowest]), int(steps.start_ps[slowest] + steps.duration_ps[slowest])
-        window = {"start_ps": str(start), "end_ps": str(end)}
-        steps_to.append(NextStep(f"Look at the slowest step ({steps.name[slowest]}) in the trace viewer", "trace_viewer", window))
-    else:
-        steps_to.append(NextStep("Look at the timeline in the trace viewer", "trace_viewer"))
+    steps_to.append(_slowest_step(run, hosts))
     steps_to.append(NextStep("See which operations take the time", "framework_op_stats"))
     slowest_one = slowest_host(run.hosts)
     details = (*found.details, slowest_one) if slowest_one else found.details
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
+
+
+def _slowest_step(run: _Run, hosts: tuple[str, ...]) -> NextStep:
+    """To the longest step of all hosts, on its host, by that host's own times; to the timeline where there are no steps."""
+    with_steps = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
+    if not with_steps:
+        return NextStep("Look at the timeline in the trace viewer", "trace_viewer")
+    host, steps = max(with_steps, key=lambda pair: int(pair[1].duration_ps.max()))
+    slowest = int(steps.duration_ps.argmax())
+    start, end = int(steps.start_ps[slowest]), int(steps.start_ps[slowest] + steps.duration_ps[slowest])
+    name = steps.name[slowest] if len(hosts) == 1 else f"{steps.name[slowest]} of {host}"
+    window = {"hosts": host, "start_ps": str(start), "end_ps": str(end)}
+    return NextStep(f"Look at the slowest step ({name}) in the trace viewer", "trace_viewer", window)
 
 
 def _diagnostics(common: CommonSteps, parts: list[Summary]) -> tuple[Diagnostic, ...]:

@@ -37,7 +37,7 @@ def test_an_input_bound_job_is_told_so() -> None:
     assert payload.verdict.text == "Highly input-bound: each step waits 17 µs (43.6 %) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert [step.tool for step in payload.verdict.next] == ["input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
-    assert payload.verdict.next[1].params == {"start_ps": str(7 * PS), "end_ps": str(46 * PS)}
+    assert payload.verdict.next[1].params == {"hosts": "worker-0", "start_ps": str(7 * PS), "end_ps": str(46 * PS)}
     assert payload.scalars["step_time_avg_ps"].value == 39 * PS
     assert payload.scalars["step_time_sd_ps"].value == 0
     assert payload.scalars["n_steps"].value == 2
@@ -70,9 +70,19 @@ def test_two_hosts_are_one_job() -> None:
     assert payload.scalars["step_time_avg_ps"].value == 39 * PS
     assert table(payload, "top_ops")["self_time_ps"] == [30 * PS, 18 * PS]
     assert payload.verdict is not None
-    assert not any("start_ps" in step.params for step in payload.verdict.next)
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
     assert payload.verdict.details[-1].startswith("All 2 hosts are equally fast")
+
+
+def test_the_slowest_step_of_several_hosts_is_shown_on_its_host() -> None:
+    text = "main  [train       ][train                                        ]\nmain    <Add:Add >    <Add:Add                        >"
+    slow = drawing(text, {"train": [{"_r": 1, "step_num": i} for i in (4, 5)]})
+    payload = TOOL.run(session_of(input_bound(), slow), None, {})
+    assert payload.verdict is not None
+    step = next(step for step in payload.verdict.next if step.tool == "trace_viewer")
+    start = "main  [train       ][train".rindex("[")
+    assert step.params == {"hosts": "worker-1", "start_ps": str(start * PS), "end_ps": str((start + 47) * PS)}
+    assert "train 5 of worker-1" in step.text
 
 
 def test_without_steps_nothing_is_made_up() -> None:

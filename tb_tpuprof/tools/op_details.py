@@ -18,6 +18,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
 from tb_tpuprof.trace.trace import Trace
@@ -50,7 +51,8 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
         tables["contents"] = _contents(module, instruction, costs, number)
     tables["stack"] = _stack(trace, ops, module, instruction)
     speed = rates(ops.work, ops.time_ps, found.roofs)
-    scalars = {**_scalars(ops, speed, found.ops.total_ps), **_longest(trace, ops)}
+    tables["longest"] = _longest(session, found.hosts[int(found.ops.host[row])], trace, ops)
+    scalars = _scalars(ops, speed, found.ops.total_ps)
     return Payload(tool, session.run, found.hosts, tables, scalars, None, diagnostics_of(session, found))
 
 
@@ -144,17 +146,27 @@ def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program:
     shown = rows[:MAX_INSIDE]
     known = costs.costs(program)
     at = np.array(shown, np.int64)
-    nothing = np.full(len(shown), np.nan)
+    flops = known.flops[at] if known is not None else np.full(len(shown), np.nan)
+    whole = float(known.flops[rows].sum()) if known is not None and rows else 0.0
+    notes = [f"the first {len(shown):,} of {len(rows):,}"] if len(rows) > len(shown) else []
+    notes += ["shares are estimates from FLOPs: nobody measures inside of an operation"] if whole > 0 else []
     return Table(
         "Contents",
         (
             text_column("name", "Name", [module.name(i) for i in shown]),
             text_column("opcode", "Opcode", [module.opcode(i) for i in shown]),
             text_column("shape", "Shape", [module.shape(i).text(False) for i in shown]),
-            Column("flops", "FLOPs", known.flops[at] if known is not None and len(at) else nothing, "count"),
+            Column("flops", "FLOPs", flops, "count"),
+            Column(
+                "estimated_fraction",
+                "Share (estimated)",
+                flops / whole if whole > 0 else np.full(len(shown), np.nan),
+                "fraction",
+                description="Of the FLOPs inside, by the cost model; not measured",
+            ),
             text_column("provenance", "Framework op", [module.text("op_name", i) for i in shown]),
         ),
-        f"the first {len(shown):,} of {len(rows):,}" if len(rows) > len(shown) else "",
+        "; ".join(notes),
     )
 
 
@@ -185,7 +197,7 @@ def _scalars(ops: HloOps, speed: Rates, total_ps: int) -> dict[str, Scalar]:
     per_run = [float(values[0]) / n if work.is_known[0] else None for values in (work.flops, work.n_bytes)]
     return {
         "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
-        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", "Share"),
+        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", "Share of the profiled time"),
         "n_occurrences": Scalar(n, "count", "Occurrences"),
         "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
         "flops": Scalar(per_run[0], "count", "FLOPs of one"),
@@ -198,16 +210,19 @@ def _scalars(ops: HloOps, speed: Rates, total_ps: int) -> dict[str, Scalar]:
     }
 
 
-def _longest(trace: Trace, ops: HloOps) -> dict[str, Scalar]:
-    """Where its longest event is, for the timeline."""
+def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
+    """Where its longest event is, for the timeline: a row, or none where none was traced."""
     links = hlo_links(trace)
-    program, name = int(ops.program[0]), ops.name[0]
-    wanted = links.named(program, name)
+    wanted = links.named(int(ops.program[0]), ops.name[0])
     events = links.events[np.isin(links.op, wanted)]
-    if not len(events):
-        return {}
-    event = int(events[trace.events["duration_ps"][events].argmax()])
-    return {
-        "longest_start_ps": Scalar(int(trace.events["start_ps"][event]), "ps", "Start of the longest"),
-        "longest_ps": Scalar(int(trace.events["duration_ps"][event]), "ps", "Longest"),
-    }
+    longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
+    number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
+    return Table(
+        "Longest",
+        (
+            text_column("host", "Host", [host] * len(longest)),
+            Column("event", "Event", number, "id", description="As the timeline numbers events"),
+            Column("start_ps", "Start", trace.events["start_ps"][longest], "ps"),
+            Column("duration_ps", "Duration", trace.events["duration_ps"][longest], "ps"),
+        ),
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.hlo_ops import HloOps
 from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.analysis.roofline import Roofs, ratio
 from tb_tpuprof.session import Session
@@ -67,9 +68,17 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
         text_column("program", "Program", programs, "Of an operation"),
         text_column("provenance", "Framework op", provenance, "Of an operation"),
+        Column("is_fusion", "Fusion", _is_fusion(ops)[at] & is_op, description="Runs other instructions: its details list them"),
     )
     n_left_out = int(np.maximum(tree.n_children - np.bincount(tree.parent[1:], minlength=len(tree)), 0).sum())
     return Table("Op profile", columns, f"{n_left_out:,} of the shortest are left out" if n_left_out else "")
+
+
+def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
+    """By category or name, as the compiler gives them."""
+    return ops.category.is_in([text for text in ops.category.strings if "fusion" in text]) | ops.name.is_in(
+        [text for text in ops.name.strings if "fusion" in text]
+    )
 
 
 def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:

@@ -60,3 +60,40 @@ def test_search_and_flame(page: Page, server: Server) -> None:
 def test_a_run_without_compiled_operations_says_why(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
     expect(frame_of(page).locator("main")).to_contain_text("XLA compiled")
+
+
+def test_the_treemap_and_the_inside_of_a_fusion(page: Page, server: Server) -> None:
+    open_page(page, server, view="treemap")
+    treemap = frame_of(page).get_by_role("group", name="Treemap")
+    fusion = treemap.get_by_role("button", name=re.compile("_fusion")).first
+    name = fusion.get_attribute("aria-label")
+    fusion.click()
+    expect_state(page, op=str(name))
+    frame_of(page).get_by_role("group", name="View").get_by_role("button", name="Tree", exact=True).click()
+    tree = frame_of(page).get_by_role("treegrid")
+    tree.get_by_role("button", name=f"Open {name}", exact=True).click()
+    expect(tree.locator("tr.op-estimate").first).to_contain_text("\u2248")
+
+
+def test_ways_from_an_operation_land_on_it(page: Page, server: Server) -> None:
+    open_page(page, server)
+    op = frame_of(page).get_by_role("treegrid").locator("button.text-link").first
+    name = op.inner_text()
+    op.click()
+    card = frame_of(page).get_by_role("complementary", name=f"Operation {name}")
+    card.locator(".op-links").get_by_role("button", name="Graph", exact=True).click()
+    expect_tool(page, "Graph viewer")
+    expect(frame_of(page).locator(".gv-node.center .name")).to_have_text(re.compile(re.escape(name[:10])))
+    page.go_back()
+    for button, title in (("HLO stats", "HLO stats"), ("Roofline", "Roofline model")):
+        card.locator(".op-links").get_by_role("button", name=button, exact=True).click()
+        expect_tool(page, title)
+        expect(card).to_contain_text(f"%{name} = ")
+        page.go_back()
+    card.locator(".op-links").get_by_role("button", name="Memory", exact=True).click()
+    expect_tool(page, "Memory viewer")
+    expect_state(page, op=name)
+    page.go_back()
+    card.locator(".op-links").get_by_role("button", name="Timeline", exact=True).click()
+    expect_tool(page, "Trace viewer")
+    expect(frame_of(page).get_by_role("complementary", name="Selected event")).to_contain_text(name)

@@ -6,7 +6,7 @@ import type { Payload, Table as PayloadTable } from '../api/types';
 import { format } from '../base/units';
 import { canOpen } from '../state/catalog';
 import { useLoaded } from '../state/payload';
-import { openTool } from '../state/selection';
+import { openTool, tool as shownTool } from '../state/selection';
 import { Failed, Loading } from '../widgets/states';
 import { Facts } from '../widgets/summary';
 import { Table } from '../widgets/table/table';
@@ -24,19 +24,21 @@ export interface OpCardProps {
 const LONG_FACTS = ['HLO', 'Source', 'Name'];
 
 function Links({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
-  const start = payload.scalars['longest_start_ps']?.value;
-  const length = payload.scalars['longest_ps']?.value;
-  const around =
-    typeof start === 'number' && typeof length === 'number' ? { start_ps: String(Math.max(0, start - length)), end_ps: String(start + 2 * length) } : null;
+  const longest = rowsOf(payload.tables['longest'])[0];
+  const [start, length] = [Number(longest?.['start_ps'] ?? 0), Number(longest?.['duration_ps'] ?? 0)];
+  const around = longest && { hosts: String(longest['host']), event: String(longest['event']), start_ps: String(Math.max(0, start - length)), end_ps: String(start + 2 * length) };
   const links: { title: string; tool: string; params: Record<string, string> }[] = [
     { title: 'Graph', tool: 'graph_viewer', params: { program, op } },
     { title: 'Memory', tool: 'memory_viewer', params: { program, op } },
-    { title: 'Timeline', tool: 'trace_viewer', params: around ?? {} },
+    ...(around ? [{ title: 'Timeline', tool: 'trace_viewer', params: around }] : []),
+    { title: 'Op profile', tool: 'op_profile', params: { program, op } },
+    { title: 'HLO stats', tool: 'hlo_stats', params: { program, op } },
+    { title: 'Roofline', tool: 'roofline_model', params: { program, op } },
   ];
   return (
     <p class="op-links">
       {links
-        .filter(({ tool }) => canOpen(tool))
+        .filter(({ tool }) => canOpen(tool) && tool !== shownTool.value)
         .map(({ title, tool, params }) => (
           <button key={tool} type="button" class="button small" onClick={() => openTool(tool, params)}>
             {title}
@@ -75,7 +77,7 @@ function Padding({ payload }: { payload: Payload }): VNode | null {
 function Content({ payload, program, op }: { payload: Payload; program: string; op: string }): VNode {
   const facts = rowsOf(payload.tables['facts']).map((row) => ({ name: String(row['name']), value: String(row['value'] ?? '') }));
   const hlo = facts.find(({ name }) => name === 'HLO')?.value;
-  const numbers = Object.entries(payload.scalars).filter(([name, { value }]) => !name.startsWith('longest') && value !== null);
+  const numbers = Object.entries(payload.scalars).filter(([, { value }]) => value !== null);
   const title = facts.find(({ name }) => name === 'Program')?.value ?? program;
   return (
     <>

@@ -30,10 +30,11 @@ function Fact({ name, value, tip }: { name: string; value: string; tip?: string 
 /** Tools that show the same instruction, with the parameters that they take. */
 function Elsewhere({ node, program }: { node: Node; program: string }): VNode {
   const ways = [
-    { tool: 'hlo_stats', text: 'See it in HLO stats', params: { 'f.op': `=${node.name}` } },
+    { tool: 'hlo_stats', text: 'See it in HLO stats', params: { program, op: node.name } },
     { tool: 'op_profile', text: 'See it in the op profile', params: { program, op: node.name } },
-    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: node.name } },
-    { tool: 'memory_viewer', text: 'See the memory of the program', params: { program } },
+    { tool: 'roofline_model', text: 'See it in the roofline', params: { program, op: node.name } },
+    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: node.name, qargs: '1' } },
+    { tool: 'memory_viewer', text: 'See its memory', params: { program, op: node.name } },
   ].filter(({ tool }) => canOpen(tool));
   return (
     <>

@@ -5,5 +5,5 @@ import type { ToolProps } from '../tool';
 import { HloStatsView } from './view';
 
 export function HloStats(props: ToolProps): VNode {
-  return <PayloadPage {...props} content={(payload) => <HloStatsView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return <PayloadPage {...props} content={(payload) => <HloStatsView {...props} payload={payload} />} />;
 }

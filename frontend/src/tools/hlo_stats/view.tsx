@@ -3,15 +3,14 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { rowOf } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
-import { canOpen } from '../../state/catalog';
-import { openTool } from '../../state/selection';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { Tail } from '../../widgets/tail';
 import { Donut } from '../donut';
+import { OpCard } from '../op_card';
 import { idleColumns, tableData, type ToolProps } from '../tool';
-import { donutsOf, filterOf, initialView, TOTALS } from './model';
+import { donutsOf, filterOf, initialView, rowOfOp, TOTALS } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -19,16 +18,17 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
-  const isLinked = canOpen('op_profile');
-  const open = (row: number): void => {
-    const { program, op } = rowOf(table, row);
-    openTool('op_profile', { program: String(program), op: String(op) });
+  const { program = '', op } = params;
+  const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, op, program]);
+  const choose = (row: number): void => {
+    const cells = rowOf(table, row);
+    setParams(row === chosenRow ? { program: undefined, op: undefined } : { program: String(cells['program']), op: String(cells['op']) }, 'push');
   };
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
-    if (column.name !== 'op' || !isLinked) return undefined;
+    if (column.name !== 'op') return undefined;
     return (
-      <button type="button" class="text-link" data-tip={`${text}\nSee its details in the op profile`} onClick={() => open(row)}>
+      <button type="button" class="text-link" data-tip={`${text}\nSee what is known of it`} onClick={() => choose(row)}>
         {text}
       </button>
     );
@@ -44,13 +44,15 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
         mono={['op', 'expression', 'provenance', 'source']}
         barToken="--c-compute"
         render={render}
+        chosenRow={chosenRow < 0 ? undefined : chosenRow}
       />
     </Section>
   );
 }
 
-export function HloStatsView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
+export function HloStatsView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
   const { ops } = payload.tables;
+  const { op } = params;
   const donuts = useMemo(() => donutsOf(payload), [payload]);
   const pick = (donut: string, name: string): void => {
     const filter = filterOf(donut, name);
@@ -68,7 +70,10 @@ export function HloStatsView({ payload, params, setParams }: { payload: Payload 
           </div>
         </Section>
       )}
-      {ops && <Operations table={ops} params={params} setParams={setParams} />}
+      <div class={op ? 'op-page has-card' : 'op-page'}>
+        <div>{ops && <Operations table={ops} params={params} setParams={setParams} />}</div>
+        {op && <OpCard run={run} hosts={hosts} program={params['program'] ?? ''} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
+      </div>
     </>
   );
 }

@@ -39,6 +39,26 @@ function Source({ buffer }: { buffer: Buffer }): VNode | null {
   );
 }
 
+/** The same instruction in other tools. */
+function Ways({ op, program }: { op: string; program: string }): VNode | null {
+  if (!op) return null;
+  const ways = [
+    { tool: 'graph_viewer', text: 'See it in the graph', params: { program, op } },
+    { tool: 'hlo_stats', text: 'See its time in HLO stats', params: { program, op } },
+    { tool: 'op_profile', text: 'See it in the op profile', params: { program, op } },
+    { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: op, qargs: '1' } },
+  ].filter(({ tool }) => canOpen(tool));
+  return (
+    <>
+      {ways.map(({ tool, text, params }) => (
+        <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
+          {text}
+        </button>
+      ))}
+    </>
+  );
+}
+
 export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | null; program: string; isKept: boolean; onClear: () => void }): VNode {
   if (!buffer) {
     return (
@@ -78,16 +98,7 @@ export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | nu
         </>
       )}
       <Source buffer={buffer} />
-      {canOpen('graph_viewer') && buffer.instruction && (
-        <button type="button" class="text-link" onClick={() => openTool('graph_viewer', { program, op: buffer.instruction })}>
-          See it in the graph
-        </button>
-      )}
-      {canOpen('hlo_stats') && buffer.instruction && (
-        <button type="button" class="text-link" onClick={() => openTool('hlo_stats', { 'f.op': `=${buffer.instruction}` })}>
-          See its time in HLO stats
-        </button>
-      )}
+      <Ways op={buffer.instruction} program={program} />
     </aside>
   );
 }

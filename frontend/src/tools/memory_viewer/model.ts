@@ -112,6 +112,12 @@ export interface Colours {
 }
 
 /** Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the others are grey. */
+/** The buffer that the link names: by its id, else the largest one of an instruction. */
+export function keptOf(buffers: readonly Buffer[], { buffer, op }: Readonly<Record<string, string>>): Buffer | null {
+  if (buffer) return buffers.find(({ id }) => String(id) === buffer) ?? null;
+  return op ? buffers.filter(({ instruction }) => instruction === op).sort((a, b) => b.sizeBytes - a.sizeBytes)[0] ?? null : null;
+}
+
 export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
   const bytes = new Map<string, number>();
   for (const buffers of groups) for (const buffer of buffers) bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);

@@ -11,7 +11,7 @@ import { parseView, PLAIN_VIEW, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { Card } from './card';
-import { buffersOf, coloursOf, pointsOf, programsOf, spacesOf, stepsOf, TILES, type Buffer, type Colours } from './model';
+import { buffersOf, coloursOf, keptOf, pointsOf, programsOf, spacesOf, stepsOf, TILES, type Buffer, type Colours } from './model';
 import { OrderCharts } from './order';
 import { Strip } from './strip';
 import './style.css';
@@ -20,7 +20,7 @@ type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
 const HIDDEN_AT_FIRST = ['buffer_id', 'opcode', 'padding_bytes', 'padded_dimensions', 'allocation', 'offset_bytes', 'is_at_peak', 'stack'];
 /** What belongs to one program and space only. */
-const OF_SPACE = { buffer: undefined, first_step: undefined, last_step: undefined };
+const OF_SPACE = { buffer: undefined, op: undefined, first_step: undefined, last_step: undefined };
 
 function Chooser({ payload, setParams }: { payload: Payload } & Pick<LinkProps, 'setParams'>): VNode {
   const programs = useMemo(() => programsOf(payload.tables['programs']), [payload]);
@@ -155,9 +155,9 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   const blocks = useMemo(() => buffersOf(payload.tables['blocks']), [payload]);
   const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
-  const kept = useMemo(() => [...live, ...blocks].find(({ id }) => String(id) === params['buffer']) ?? null, [live, blocks, params['buffer']]);
+  const kept = useMemo(() => keptOf([...live, ...blocks], params), [live, blocks, params['buffer'], params['op']]);
   const largest = useMemo(() => live.reduce<Buffer | null>((best, buffer) => (best && best.sizeBytes >= buffer.sizeBytes ? best : buffer), null), [live]);
-  const pick = (buffer: Buffer | null): void => setParams({ buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined }, 'push');
+  const pick = (buffer: Buffer | null): void => setParams({ op: undefined, buffer: buffer && buffer.id !== kept?.id ? String(buffer.id) : undefined }, 'push');
   const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
   const program = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
   const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
@@ -165,6 +165,11 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   return (
     <>
       <Chooser payload={payload} setParams={setParams} />
+      {params['op'] && !params['buffer'] && !kept && (
+        <p class="muted prose">
+          No buffer at the peak or on the map is of <code>{params['op']}</code>: what it makes is small, lies in another memory space, or shares another's memory.
+        </p>
+      )}
       <Tiles tiles={TILES.flatMap((name) => payload.scalars[name] ?? [])} />
       {live.length > 0 && (
         <div class="mv-body">

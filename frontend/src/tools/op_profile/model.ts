@@ -1,6 +1,7 @@
 /** The op profile's nodes as a tree: what is open, found and sorted becomes rows; the same tree becomes the boxes of a flame. Pure. */
 import { numberOf, rowsOf } from '../../api/table';
 import type { Table } from '../../api/types';
+import { paletteToken } from '../../base/color';
 import { matches, wordsOf } from '../../base/search';
 
 export interface OpNode {
@@ -25,6 +26,9 @@ export interface OpNode {
   onChipWrite: number | null;
   program: string;
   provenance: string;
+  isFusion: boolean;
+  /** Its time is an estimate: it is an instruction inside of a fusion. */
+  isEstimate: boolean;
 }
 
 /** All nodes by row; the first is the root. */
@@ -39,13 +43,56 @@ export function nodesOf(table: Table | undefined): OpNode[] {
       ...{ timePs: number('self_time_ps') ?? 0, share: number('time_fraction') ?? 0, occurrences: number('n_occurrences') ?? 0, avgPs: number('avg_time_ps') },
       ...{ flops: number('flops'), flopRate: number('flop_rate_flops_per_s'), flopsUsed: number('flops_fraction'), hbmRate: number('hbm_bytes_per_s') },
       ...{ hbmUsed: number('hbm_fraction'), onChipRead: number('on_chip_read_fraction'), onChipWrite: number('on_chip_write_fraction') },
-      ...{ program: text('program'), provenance: text('provenance') },
+      ...{ program: text('program'), provenance: text('provenance'), isFusion: cells['is_fusion'] === true, isEstimate: false },
     };
     parent?.children.push(node);
     nodes.push(node);
   }
   return nodes;
 }
+
+/** What a fusion runs, as the details of the operation tell it. */
+export interface Inside {
+  name: string;
+  flops: number | null;
+  /** Of the fusion's FLOPs, by the cost model; null where it has none. */
+  share: number | null;
+  provenance: string;
+}
+
+export function insideOf(table: Table | undefined): Inside[] {
+  return rowsOf(table).map((cells) => ({ name: String(cells['name'] ?? ''), flops: numberOf(cells['flops']), share: numberOf(cells['estimated_fraction']), provenance: String(cells['provenance'] ?? '') }));
+}
+
+/** The nodes with the contents of some fusions as their children; times of these are the fusion's by estimated share. */
+export function withInside(nodes: readonly OpNode[], inside: ReadonlyMap<number, readonly Inside[]>): OpNode[] {
+  if (!inside.size) return [...nodes];
+  const all = nodes.map((node) => ({ ...node, children: [] as OpNode[] }));
+  for (const node of all) all[node.parent]?.children.push(node);
+  for (const [row, contents] of inside) {
+    const fusion = all[row];
+    if (!fusion) continue;
+    for (const { name, flops, share, provenance } of [...contents].sort((a, b) => (b.flops ?? 0) - (a.flops ?? 0))) {
+      const unknown = { flopRate: null, flopsUsed: null, hbmRate: null, hbmUsed: null, onChipRead: null, onChipWrite: null, avgPs: null };
+      const node: OpNode = {
+        ...unknown,
+        ...{ row: all.length, name, kind: 'inside', parent: row, depth: fusion.depth + 1, children: [], nChildren: 0, timePs: fusion.timePs * (share ?? 0), share: fusion.share * (share ?? 0) },
+        ...{ occurrences: fusion.occurrences, flops, program: fusion.program, provenance, isFusion: false, isEstimate: true },
+      };
+      fusion.children.push(node);
+      all.push(node);
+    }
+    fusion.nChildren = fusion.children.length;
+  }
+  return all;
+}
+
+/** Fusions whose contents are to be shown: the open ones, the chosen one, and the one that is zoomed into; not more than can be asked for at once. */
+export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>): OpNode[] {
+  return [...new Set(wanted)].flatMap((row) => (nodes[row]?.isFusion ? [nodes[row]] : [])).slice(0, MOST_FUSIONS);
+}
+
+const MOST_FUSIONS = 24;
 
 export const SORTS = {
   name: (node: OpNode) => node.name,
@@ -158,6 +205,85 @@ export function boxesOf(nodes: readonly OpNode[], zoomed: number): Box[] {
   return boxes;
 }
 
+export interface Tile {
+  node: OpNode;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  /** Levels below what is zoomed into. */
+  level: number;
+  /** Whether tiles of its children lie on it: then only its title shows. */
+  isFrame: boolean;
+}
+
+const TITLE_PX = 17;
+const GAP_PX = 2;
+const LEAST_FRAME = { width: 48, height: 40 };
+const LEAST_TILE_PX = 3;
+
+interface Area {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** Areas in proportion to weights (the largest first), as near to squares as rows allow: Bruls, Huizing, van Wijk, Squarified treemaps, 2000. */
+export function squarified(weights: readonly number[], { x, y, width, height }: Area): Area[] {
+  const areas: Area[] = [];
+  let left = weights.reduce((sum, weight) => sum + weight, 0);
+  let at = 0;
+  let room = { x, y, width, height };
+  while (at < weights.length && left > 0 && room.width > 0 && room.height > 0) {
+    const side = Math.min(room.width, room.height);
+    const scale = (room.width * room.height) / left;
+    const worst = (sum: number, largest: number, smallest: number): number => Math.max((side * side * largest * scale) / (sum * scale) ** 2, (sum * scale) ** 2 / (side * side * smallest * scale));
+    let end = at + 1;
+    let sum = weights[at] ?? 0;
+    while (end < weights.length) {
+      const next = weights[end] ?? 0;
+      if (next <= 0 || worst(sum + next, weights[at] ?? 0, next) > worst(sum, weights[at] ?? 0, weights[end - 1] ?? 0)) break;
+      sum += next;
+      end++;
+    }
+    const thick = (sum * scale) / side;
+    let along = 0;
+    for (; at < end; at++) {
+      const length = ((weights[at] ?? 0) / sum) * side;
+      areas.push(room.width >= room.height ? { x: room.x, y: room.y + along, width: thick, height: length } : { x: room.x + along, y: room.y, width: length, height: thick });
+      along += length;
+    }
+    room = room.width >= room.height ? { ...room, x: room.x + thick, width: room.width - thick } : { ...room, y: room.y + thick, height: room.height - thick };
+    left -= sum;
+  }
+  return areas;
+}
+
+/** The tiles of a treemap below a node: each as large as its time, children on their parent; what is too small to see is left out. */
+export function tilesOf(nodes: readonly OpNode[], zoomed: number, width: number, height: number): Tile[] {
+  const top = nodes[zoomed] ?? nodes[0];
+  if (!top) return [];
+  const tiles: Tile[] = [];
+  const place = (node: OpNode, area: Area, level: number): void => {
+    const children = [...node.children].filter(({ timePs }) => timePs > 0).sort((a, b) => b.timePs - a.timePs);
+    const isFrame = children.length > 0 && area.width >= LEAST_FRAME.width && area.height >= LEAST_FRAME.height;
+    tiles.push({ node, ...area, level, isFrame });
+    if (!isFrame) return;
+    const inner = { x: area.x + GAP_PX, y: area.y + TITLE_PX, width: area.width - 2 * GAP_PX, height: area.height - TITLE_PX - GAP_PX };
+    // What the server left out, or no estimate covers, stays empty.
+    const rest = Math.max(0, node.timePs - children.reduce((sum, { timePs }) => sum + timePs, 0));
+    const parts: { child: OpNode | null; weight: number }[] = [...children.map((child) => ({ child, weight: child.timePs })), ...(rest > 0 ? [{ child: null, weight: rest }] : [])];
+    parts.sort((one, other) => other.weight - one.weight);
+    squarified(parts.map(({ weight }) => weight), inner).forEach((found, i) => {
+      const child = parts[i]?.child;
+      if (child && found.width >= LEAST_TILE_PX && found.height >= LEAST_TILE_PX) place(child, found, level + 1);
+    });
+  };
+  place(top, { x: 0, y: 0, width, height }, 0);
+  return tiles;
+}
+
 export const BANDS = [
   { name: 'low', title: 'below 25 %', token: '--bad', from: 0 },
   { name: 'middle', title: '25–60 %', token: '--warn', from: 0.25 },
@@ -168,4 +294,29 @@ export const BANDS = [
 export function bandToken(used: number | null): string {
   if (used === null) return '--c-idle';
   return [...BANDS].reverse().find((band) => used >= band.from)?.token ?? '--bad';
+}
+
+export interface Colouring {
+  token: (node: OpNode) => string;
+  /** What the colours say. */
+  legend: readonly { title: string; token: string }[];
+}
+
+const MOST_CATEGORIES = 8;
+
+/** By how well the device is used; where no peak is known, by category, so that boxes can be told apart. */
+export function colouringOf(nodes: readonly OpNode[], by: 'flops' | 'hbm'): Colouring {
+  const used = (node: OpNode): number | null => (by === 'flops' ? node.flopsUsed : node.hbmUsed);
+  if (nodes.some((node) => node.flopsUsed !== null || node.hbmUsed !== null)) {
+    return { token: (node) => (node.kind === 'idle' ? '--c-idle' : bandToken(used(node))), legend: BANDS };
+  }
+  const times = new Map<string, number>();
+  for (const { kind, name, timePs } of nodes) if (kind === 'category') times.set(name, (times.get(name) ?? 0) + timePs);
+  const names = [...times].sort(([, a], [, b]) => b - a).map(([name]) => name);
+  const tokens = new Map(names.map((name, i) => [name, i < MOST_CATEGORIES ? paletteToken(i) : '--c-idle']));
+  const token = (node: OpNode): string => {
+    for (let at: OpNode | undefined = node; at; at = nodes[at.parent]) if (at.kind === 'category') return tokens.get(at.name) ?? '--c-idle';
+    return '--c-idle';
+  };
+  return { token, legend: names.slice(0, MOST_CATEGORIES).map((name) => ({ title: name, token: tokens.get(name) ?? '--c-idle' })) };
 }

@@ -34,14 +34,14 @@ function Name({ row, onToggle, onChoose }: { row: TreeRow } & Pick<TreeProps, 'o
   const tip = [node.name, node.provenance, node.program].filter(Boolean).join('\n');
   return (
     <div class="op-name" style={{ paddingLeft: `${(node.depth - 1) * INDENT_PX}px` }}>
-      {node.children.length > 0 ? (
+      {node.children.length > 0 || node.isFusion ? (
         <button type="button" class="op-toggle" aria-expanded={isOpen} aria-label={`${isOpen ? 'Close' : 'Open'} ${node.name}`} onClick={() => onToggle(node)}>
           {isOpen ? '▾' : '▸'}
         </button>
       ) : (
         <span class="op-toggle" />
       )}
-      <button type="button" class={node.kind === 'op' ? 'text-link mono' : 'op-label'} data-tip={tip} onClick={() => (node.kind === 'op' ? onChoose(node) : onToggle(node))}>
+      <button type="button" class={node.kind === 'op' ? 'text-link mono' : node.isEstimate ? 'op-label mono' : 'op-label'} data-tip={tip} onClick={() => (node.kind === 'op' ? onChoose(node) : !node.isEstimate && onToggle(node))}>
         {node.name}
       </button>
       {node.kind !== 'op' && node.nChildren > 0 && <small class="muted">{node.nChildren.toLocaleString('en-US')}</small>}
@@ -65,10 +65,34 @@ function Rest({ row }: { row: TreeRow }): VNode {
   );
 }
 
+/** An instruction inside of a fusion: nobody measured it. */
+function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VNode {
+  const isKnown = node.timePs > 0;
+  const tip = isKnown ? 'Estimated from its share of the FLOPs inside; not measured' : 'No FLOPs: no estimate';
+  return (
+    <tr class="op-estimate" data-row={node.row} aria-level={node.depth}>
+      <td>
+        <Name row={{ node, isOpen: false }} onToggle={() => undefined} onChoose={() => undefined} />
+      </td>
+      <td class="n" data-tip={tip}>
+        {isKnown ? `≈ ${format(node.timePs, 'ps')}` : UNKNOWN}
+      </td>
+      <td class="n" data-tip={tip}>
+        {isKnown ? `≈ ${format(node.share, 'fraction')}` : UNKNOWN}
+      </td>
+      <td class="n" data-tip="FLOPs of one execution, by the cost model">
+        {node.flops === null ? UNKNOWN : `${format(node.flops, 'count')} FLOP`}
+      </td>
+      <td colSpan={hasOnChip ? 4 : 3} />
+    </tr>
+  );
+}
+
 function Line({ row, chosen, hasOnChip, onToggle, onChoose }: { row: TreeRow } & Pick<TreeProps, 'chosen' | 'hasOnChip' | 'onToggle' | 'onChoose'>): VNode {
   const { node } = row;
+  if (node.isEstimate) return <Estimate node={node} hasOnChip={hasOnChip} />;
   return (
-    <tr data-row={node.row} aria-level={node.depth} aria-expanded={node.children.length ? row.isOpen : undefined} aria-selected={chosen(node)}>
+    <tr data-row={node.row} aria-level={node.depth} aria-expanded={node.children.length || node.isFusion ? row.isOpen : undefined} aria-selected={chosen(node)}>
       <td>
         <Name row={row} onToggle={onToggle} onChoose={onChoose} />
       </td>

@@ -7,9 +7,11 @@ import { Section, Tiles } from '../../widgets/summary';
 import { OpCard } from '../op_card';
 import type { ToolProps } from '../tool';
 import { Flame } from './flame';
-import { BANDS, nodesOf, openAtFirst, parseOpen, rowsOfTree, SORTS, type OpNode, type SortName, type TreeView } from './model';
+import { colouringOf, fusionsToOpen, nodesOf, openAtFirst, parseOpen, rowsOfTree, SORTS, type Colouring, type OpNode, type SortName, type TreeView, withInside } from './model';
+import { useInside } from './inside';
 import './style.css';
 import { Tree } from './tree';
+import { Treemap } from './treemap';
 
 const GROUPINGS = [
   { name: 'program', title: 'Program' },
@@ -19,11 +21,13 @@ const GROUPINGS = [
 const VIEWS = [
   { name: 'tree', title: 'Tree' },
   { name: 'flame', title: 'Flame' },
+  { name: 'treemap', title: 'Treemap' },
 ];
 const COLOURS = [
   { name: 'flops', title: 'FLOPS' },
   { name: 'hbm', title: 'HBM' },
 ];
+type Shape = 'tree' | 'flame' | 'treemap';
 const TOP = 20;
 const MOST = 100;
 
@@ -38,20 +42,23 @@ function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): Tree
   };
 }
 
-function Controls({ params, setParams, view, isFlame, canIdle }: Pick<ToolProps, 'params' | 'setParams'> & { view: TreeView; isFlame: boolean; canIdle: boolean }): VNode {
+function Controls({ params, setParams, view, shape, canIdle, hasPeaks, legend }: Pick<ToolProps, 'params' | 'setParams'> & { view: TreeView; shape: Shape; canIdle: boolean; hasPeaks: boolean; legend: Colouring['legend'] }): VNode {
   const without = { open: undefined, zoom: undefined };
   const hasIdle = params['idle'] !== 'false';
   return (
     <div class="op-tools">
       <Segments label="Group by" choices={GROUPINGS} chosen={params['group_by'] ?? 'program'} onChoose={(name) => setParams({ ...without, group_by: name === 'program' ? undefined : name }, 'push')} />
-      <Segments label="View" choices={VIEWS} chosen={isFlame ? 'flame' : 'tree'} onChoose={(name) => setParams({ view: name === 'tree' ? undefined : name }, 'push')} />
-      <label class="switch" hidden={!canIdle}>
-        <input type="checkbox" checked={hasIdle} onChange={() => setParams({ ...without, idle: hasIdle ? 'false' : undefined }, 'push')} />
-        Include idle
-      </label>
-      {isFlame ? (
+      <Segments label="View" choices={VIEWS} chosen={shape} onChoose={(name) => setParams({ view: name === 'tree' ? undefined : name }, 'push')} />
+      {canIdle && (
+        <label class="switch">
+          <input type="checkbox" checked={hasIdle} onChange={() => setParams({ ...without, idle: hasIdle ? 'false' : undefined }, 'push')} />
+          Include idle
+        </label>
+      )}
+      {shape !== 'tree' && hasPeaks && (
         <Segments label="Colour by" choices={COLOURS} chosen={params['colour'] ?? 'flops'} onChoose={(name) => setParams({ colour: name === 'flops' ? undefined : name }, 'push')} />
-      ) : (
+      )}
+      {shape === 'tree' && (
         <>
           <label>
             Top {view.top}
@@ -60,9 +67,9 @@ function Controls({ params, setParams, view, isFlame, canIdle }: Pick<ToolProps,
           <input class="field" type="search" data-key="search" aria-label="Search in the op profile" placeholder="Search  /" value={view.query} onInput={(event) => setParams({ q: event.currentTarget.value || undefined }, 'replace')} />
         </>
       )}
-      <span class="op-legend" aria-label="Colours of utilization">
-        {BANDS.map(({ name, title, token }) => (
-          <span key={name}>
+      <span class="op-legend" aria-label="Colours">
+        {legend.map(({ title, token }) => (
+          <span key={title}>
             <span class="dot" style={{ background: `var(${token})` }} />
             {title}
           </span>
@@ -73,13 +80,15 @@ function Controls({ params, setParams, view, isFlame, canIdle }: Pick<ToolProps,
 }
 
 export function OpProfileView({ payload, run, hosts, params, setParams }: { payload: Payload } & ToolProps): VNode {
-  const nodes = useMemo(() => nodesOf(payload.tables['nodes']), [payload]);
-  const initial = useMemo(() => openAtFirst(nodes), [nodes]);
+  const own = useMemo(() => nodesOf(payload.tables['nodes']), [payload]);
+  const initial = useMemo(() => openAtFirst(own), [own]);
   const view = viewOf(params, initial);
-  const rows = useMemo(() => rowsOfTree(nodes, view), [nodes, params]);
-  const isFlame = params['view'] === 'flame';
+  const shape = params['view'] === 'flame' || params['view'] === 'treemap' ? params['view'] : 'tree';
   const { program = '', op } = params;
   const isChosen = (node: OpNode): boolean => node.kind === 'op' && node.name === op && (!program || node.program === program);
+  const inside = useInside(fusionsToOpen(own, [...view.open, Number(params['zoom'] ?? 0), ...(op ? own.filter(isChosen).map(({ row }) => row) : [])]), own, { run, hosts });
+  const nodes = useMemo(() => withInside(own, inside), [own, inside]);
+  const rows = useMemo(() => rowsOfTree(nodes, view), [nodes, params]);
   const choose = (node: OpNode): void => setParams(isChosen(node) ? { program: undefined, op: undefined } : { program: node.program, op: node.name }, 'push');
   const toggle = (node: OpNode): void => {
     const open = new Set(view.open);
@@ -90,6 +99,12 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
     const descending = view.sort === name ? view.ascending : name !== 'name';
     setParams({ sort: name === 'time' && descending ? undefined : (descending ? '-' : '') + name }, 'push');
   };
+  const hasPeaks = nodes.some(({ flopsUsed }) => flopsUsed !== null);
+  const colouring = useMemo(() => colouringOf(nodes, params['colour'] === 'hbm' ? 'hbm' : 'flops'), [nodes, params['colour']]);
+  const boxes = {
+    ...{ nodes, chosen: isChosen, onChoose: choose, zoomed: Number(params['zoom'] ?? 0) || 0 },
+    ...{ colouring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
+  };
   const note = payload.tables['nodes']?.note;
   return (
     <>
@@ -97,20 +112,22 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
           <Section title="Where the time goes" note={note || 'self time, summed over devices'}>
-            <Controls params={params} setParams={setParams} view={view} isFlame={isFlame} canIdle={payload.scalars['idle_fraction']?.value !== null} />
-            {isFlame ? (
-              <Flame nodes={nodes} zoomed={Number(params['zoom'] ?? 0) || 0} by={params['colour'] === 'hbm' ? 'hbm' : 'flops'} chosen={isChosen} onZoom={(row) => setParams({ zoom: row ? String(row) : undefined }, 'push')} onChoose={choose} />
+            <Controls params={params} setParams={setParams} view={view} shape={shape} hasPeaks={hasPeaks} legend={hasPeaks || shape !== 'tree' ? colouring.legend : []} canIdle={payload.scalars['idle_fraction']?.value !== null} />
+            {shape === 'flame' ? (
+              <Flame {...boxes} />
+            ) : shape === 'treemap' ? (
+              <Treemap {...boxes} />
             ) : (
               <Tree
                 rows={rows}
                 view={view}
                 chosen={isChosen}
-                hasPeaks={nodes.some(({ flopsUsed }) => flopsUsed !== null)}
+                hasPeaks={hasPeaks}
                 hasOnChip={nodes.some(({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0)}
                 {...{ onToggle: toggle, onChoose: choose, onSort: sort }}
               />
             )}
-            {!isFlame && !rows.length && <p class="muted">Nothing is called so.</p>}
+            {shape === 'tree' && !rows.length && <p class="muted">Nothing is called so.</p>}
           </Section>
         </div>
         {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}

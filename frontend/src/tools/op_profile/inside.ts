@@ -1,0 +1,31 @@
+/** Asks for the contents of fusions that are open, each once, as the details of the operation tell them. */
+import { useEffect, useState } from 'preact/hooks';
+import { fetchPayload } from '../../api/client';
+import type { ToolProps } from '../tool';
+import { insideOf, type Inside, type OpNode } from './model';
+
+/** Contents by row of the tree; a fusion whose contents are not known (yet) is not among them. */
+export function useInside(fusions: readonly OpNode[], tree: unknown, { run, hosts }: Pick<ToolProps, 'run' | 'hosts'>): ReadonlyMap<number, readonly Inside[]> {
+  const [found, setFound] = useState<{ tree: unknown; contents: ReadonlyMap<number, readonly Inside[]> }>({ tree, contents: new Map() });
+  const known = found.tree === tree ? found.contents : new Map<number, readonly Inside[]>();
+  const missing = fusions.filter(({ row }) => !known.has(row));
+  useEffect(() => {
+    if (!missing.length) return;
+    const abort = new AbortController();
+    void Promise.all(
+      missing.map(async ({ row, program, name }): Promise<[number, Inside[]]> => {
+        try {
+          const payload = await fetchPayload({ tool: 'op_profile', run, hosts, params: { program, op: name } }, 'json', abort.signal);
+          return [row, insideOf(payload.tables['contents'])];
+        } catch {
+          // The card of the operation says what is wrong; the tree goes on without its contents.
+          return [row, []];
+        }
+      }),
+    ).then((answers) => {
+      if (!abort.signal.aborted) setFound((last) => ({ tree, contents: new Map([...(last.tree === tree ? last.contents : []), ...answers]) }));
+    });
+    return () => abort.abort();
+  }, [tree, missing.map(({ row }) => row).join('.')]);
+  return known;
+}

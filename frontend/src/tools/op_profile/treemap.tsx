@@ -1,0 +1,48 @@
+/** The tree as a treemap: a tile per node, as large as its time, on the tile of its parent; coloured by how well the device is used. */
+import type { VNode } from 'preact';
+import { useMemo, useRef } from 'preact/hooks';
+import { useSize } from '../graph_hands';
+import { tilesOf, type Colouring, type OpNode, type Tile } from './model';
+import { tipOf, ZoomPath } from './zoom_path';
+
+const HEIGHT_PX = 520;
+const NAME_FROM = { width: 34, height: 15 };
+
+export interface TreemapProps {
+  nodes: readonly OpNode[];
+  zoomed: number;
+  colouring: Colouring;
+  chosen: (node: OpNode) => boolean;
+  onZoom: (row: number) => void;
+  onChoose: (node: OpNode) => void;
+}
+
+function TileBox({ tile, colouring, isChosen, onClick }: { tile: Tile; colouring: Colouring; isChosen: boolean; onClick: () => void }): VNode {
+  const { node, x, y, width, height, isFrame } = tile;
+  const style = { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width - 1)}px`, height: `${Math.max(1, height - 1)}px`, '--box': `var(${colouring.token(node)})` };
+  return (
+    <button type="button" class={`op-tile${isFrame ? ' frame' : ''}${node.isEstimate ? ' estimate' : ''}`} aria-label={node.name} aria-pressed={isChosen} data-tip={tipOf(node)} style={style} onClick={onClick}>
+      {width >= NAME_FROM.width && height >= NAME_FROM.height ? `${node.isEstimate ? '≈ ' : ''}${node.name}` : ''}
+    </button>
+  );
+}
+
+export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: TreemapProps): VNode {
+  const box = useRef<HTMLDivElement>(null);
+  const { width } = useSize(box, { width: 900, height: HEIGHT_PX });
+  const tiles = useMemo(() => tilesOf(nodes, zoomed, width, HEIGHT_PX), [nodes, zoomed, width]);
+  const click = (node: OpNode): void => {
+    if (node.kind === 'op') onChoose(node);
+    else if (node.children.length && node.row !== zoomed) onZoom(node.row);
+  };
+  return (
+    <>
+      <ZoomPath nodes={nodes} zoomed={zoomed} onZoom={onZoom} />
+      <div class="op-treemap" ref={box} role="group" aria-label="Treemap" style={{ height: `${HEIGHT_PX}px` }}>
+        {tiles.map((tile) => (
+          <TileBox key={tile.node.row} tile={tile} colouring={colouring} isChosen={chosen(tile.node)} onClick={() => click(tile.node)} />
+        ))}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+/** What flame and treemap share: the way to what is zoomed into, and what pointing at a box tells. */
+import type { VNode } from 'preact';
+import { format } from '../../base/units';
+import type { OpNode } from './model';
+
+export function tipOf(node: OpNode): string {
+  if (node.isEstimate) return [node.name, `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`, node.provenance].filter(Boolean).join('\n');
+  const used = node.kind === 'idle' ? '' : `FLOPS ${format(node.flopsUsed, 'fraction')}, HBM ${format(node.hbmUsed, 'fraction')}`;
+  return [node.name, `${format(node.timePs, 'ps')}, ${format(node.share, 'fraction')}`, used, node.provenance].filter(Boolean).join('\n');
+}
+
+export function ZoomPath({ nodes, zoomed, onZoom }: { nodes: readonly OpNode[]; zoomed: number; onZoom: (row: number) => void }): VNode {
+  const top = nodes[zoomed] ?? nodes[0];
+  const above: OpNode[] = [];
+  for (let at = nodes[top?.parent ?? -1]; at; at = nodes[at.parent]) above.unshift(at);
+  return (
+    <nav class="op-path" aria-label="Zoomed into">
+      {above.map((node) => (
+        <button key={node.row} type="button" class="link" onClick={() => onZoom(node.row)}>
+          {node.name} ›
+        </button>
+      ))}
+      <b>{top?.name}</b>
+    </nav>
+  );
+}

@@ -34,9 +34,9 @@ class Recorded:
 
 
 @functools.cache
-def recorded() -> dict[str, Recorded]:
-    """All programs by name."""
-    found = json.loads(gzip.decompress(FILE.read_bytes()))
+def recorded(file: Path = FILE) -> dict[str, Recorded]:
+    """All programs of the file by name."""
+    found = json.loads(gzip.decompress(file.read_bytes()))
     return {name: _recorded(name, facts) for name, facts in found.items()}
 
 

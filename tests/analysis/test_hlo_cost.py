@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,8 +13,9 @@ from tb_tpuprof.analysis.hlo_cost import module_costs
 from tb_tpuprof.analysis.hlo_flops import valid_positions
 from tb_tpuprof.ingest.hlo import decode_hlo
 from tb_tpuprof.trace.hlo_attributes import WindowDim
-from tests.analysis.hlo_programs import recorded
+from tests.analysis.hlo_programs import Recorded, recorded
 from tests.ingest.hlo_protos import array, computation, instruction, proto
+from tests.integration.jobs import environment, python_with
 
 CALL = "XLA gives up on custom calls (-1, which spoils its sum); this project knows some by name"
 PARTS = "of a table that a fusion gathers from XLA counts the whole; this project what is gathered, as XLA does outside of fusions"
@@ -27,23 +32,50 @@ DIFFERENT = {
     ("op ragged-dot", "flops"): "XLA leaves out the rows; each row meets one group",
     ("op fused-broadcast-twice", "bytes_accessed"): "XLA counts a parameter that is broadcast once more; it is read once",
 }  # fmt: skip
+MAKE_PROGRAMS = Path(__file__).resolve().parents[1] / "data" / "hlo" / "make_programs.py"
 QUANTITIES = ("flops", "transcendentals", "bytes_accessed")
+
+
+def differences(program: Recorded) -> list[str]:
+    """What of a program this project says otherwise than XLA beyond the tolerance and the list, or equally against the list."""
+    module = program.module()
+    assert module.info.n_damaged == 0
+    costs = module_costs(module, loops="once")
+    tolerance = 0.01 if program.kind in ("matmul", "conv") else 0.1
+    found = []
+    for quantity, mine in zip(QUANTITIES, (costs.total_flops, costs.total_transcendentals, costs.total_bytes), strict=True):
+        theirs = getattr(program, quantity)
+        if (program.name, quantity) in DIFFERENT:
+            found += [f"{quantity} of {program.name} is equal: take it from the list"] if mine == theirs else []
+        elif mine != pytest.approx(theirs, rel=tolerance, abs=0.5):
+            found.append(f"{quantity} of {program.name}: {mine:g} for XLA's {theirs:g}")
+    return found
 
 
 @pytest.mark.parametrize("name", list(recorded()))
 def test_equals_xla(name: str) -> None:
-    program = recorded()[name]
-    module = program.module()
-    assert module.info.n_damaged == 0
-    costs = module_costs(module, loops="once")
-    ours = (costs.total_flops, costs.total_transcendentals, costs.total_bytes)
-    for quantity, mine in zip(QUANTITIES, ours, strict=True):
-        theirs = getattr(program, quantity)
-        tolerance = 0.01 if program.kind in ("matmul", "conv") else 0.1
-        if (name, quantity) in DIFFERENT:
-            assert mine != theirs, f"{quantity} of {name} is equal: take it from the list"
-        else:
-            assert mine == pytest.approx(theirs, rel=tolerance, abs=0.5), quantity
+    assert differences(recorded()[name]) == []
+
+
+def test_equals_what_xla_says_now(tmp_path: Path) -> None:
+    """The same of programs that JAX compiles here and now."""
+    output = tmp_path / "programs.json.gz"
+    command = [python_with("jax"), str(MAKE_PROGRAMS), str(output)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    compiled = recorded(output)
+    kinds = [program.kind for program in compiled.values()]
+    assert kinds.count("matmul") + kinds.count("conv") >= 20
+    assert kinds.count("other") >= 30
+    assert [text for program in compiled.values() for text in differences(program)] == []
+
+
+def test_a_cost_that_differs_is_told() -> None:
+    program = recorded()["matmul"]
+    wrong = replace(program, flops=program.flops * 1.02)
+    assert differences(wrong) == [f"flops of matmul: {program.flops:g} for XLA's {wrong.flops:g}"]
+    listed = replace(recorded()["op ragged-dot"], flops=module_costs(recorded()["op ragged-dot"].module(), loops="once").total_flops)
+    assert differences(listed) == ["flops of op ragged-dot is equal: take it from the list"]
 
 
 def test_enough_programs_are_compared() -> None:

@@ -1,6 +1,6 @@
 """Compile small programs with JAX and write what XLA itself says of them: serialized HLO, its text, its cost analysis.
 
-    python tests/data/hlo/make_programs.py      (needs JAX; writes programs.json.gz beside this file)
+    python tests/data/hlo/make_programs.py [OUTPUT]     (needs JAX; without OUTPUT writes programs.json.gz beside this file)
 
 Programs are compiled by XLA:CPU for four devices. `opcodes.txt` adds one module for each opcode, from text. Where XLA gives up on a
 custom call it says -1.
@@ -12,6 +12,7 @@ import base64
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -243,6 +244,6 @@ SHARDED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"
 
 if __name__ == "__main__":
     compile_all()
-    target = Path(__file__).with_name("programs.json.gz")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("programs.json.gz")
     target.write_bytes(gzip.compress(json.dumps(FOUND).encode(), mtime=0))
     print(f"{len(FOUND)} programs, {target.stat().st_size} bytes")

@@ -1,12 +1,13 @@
 """Names of GPU kernels and of the operations that launch them: which library a kernel is of, whether it runs on matrix units.
 
-Looked at once per distinct name. Names are what NVIDIA's and AMD's libraries and the compilers give their kernels; nothing
-else in a trace tells which units a kernel ran on.
+Looked at once per distinct name, whatever host it is from. Names are what NVIDIA's and AMD's libraries and the compilers give
+their kernels; nothing else in a trace tells which units a kernel ran on.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 XLA = "XLA"
 OTHER = "Other"
@@ -73,20 +74,24 @@ _ELIGIBLE = re.compile(
     r"|_scaled_mm|_scaled_dot_product_\w+attention\w*|_flash_attention\w*|einsum)$"
     r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
 )
+_KEPT_NAMES = 16_384
+_LONGEST = 8_192  # what stands behind so many letters of a template's arguments is not looked at
 _NUMBER = re.compile(r"([._]\d+)+$")
 
 
+@lru_cache(_KEPT_NAMES)
 def library_of(kernel: str, is_compiled: bool = False) -> str:
     """The library a kernel is of. `is_compiled`: the trace ties it to an HLO instruction, so that an unknown name is XLA's own."""
     for name, pattern in _PATTERNS:
-        if pattern.search(kernel):
+        if pattern.search(kernel, 0, _LONGEST):
             return name
     return XLA if is_compiled else OTHER
 
 
+@lru_cache(_KEPT_NAMES)
 def uses_tensor_cores(kernel: str) -> bool:
     """Whether a kernel's name tells of tensor cores (NVIDIA) or matrix cores (AMD)."""
-    return _TENSOR_CORE.search(kernel) is not None and _ORDINARY.search(kernel) is None
+    return _TENSOR_CORE.search(kernel, 0, _LONGEST) is not None and _ORDINARY.search(kernel, 0, _LONGEST) is None
 
 
 def is_tensor_core_eligible(op: str, type_: str = "") -> bool:

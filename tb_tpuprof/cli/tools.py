@@ -22,14 +22,14 @@ def run_command(arguments: argparse.Namespace) -> str:
     session = Session(arguments.run_dir)
     with reading(session, sys.stderr):
         found = [tool.availability(session) if session.hosts else None for tool in TOOLS]
-    lines = []
+    lines, width = [], max(len(tool.name) for tool in TOOLS) + 2
     for tool, availability in zip(TOOLS, found, strict=True):
         reason = availability.reason if availability is not None else session.info.message
-        lines.append(f"{tool.name:<24}{tool.summary}")
+        lines.append(f"{tool.name:<{width}}{tool.summary}")
         if reason:
-            lines.append(f"{'':<24}nothing to show: {reason} {availability.remedy if availability else ''}".rstrip())
+            lines.append(f"{'':<{width}}nothing to show: {reason} {availability.remedy if availability else ''}".rstrip())
         for param in tool.params:
             default = "…" if param.default is None else param.default
-            lines.append(f"{'':<24}--param {param.name}={default}  {param.help}")
+            lines.append(f"{'':<{width}}--param {param.name}={default}  {param.help}")
     lines.append(f"hosts: {', '.join(session.hosts) or 'none'}")
     return "\n".join(lines) + "\n"

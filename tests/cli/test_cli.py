@@ -16,6 +16,7 @@ import pytest
 from tb_tpuprof import __version__
 from tb_tpuprof.cli import main
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.tools import TOOLS
 from tests.ingest.xspaces import small_xspace
 
 
@@ -48,7 +49,9 @@ def test_runs(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_tools(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", str(run_dir)]) == 0
     out = capsys.readouterr().out
-    assert "overview_page" in out
+    for tool in TOOLS:
+        assert f"{tool.name}  " in out
+        assert f"  {tool.summary}" in out
     assert "hosts: h" in out
 
 

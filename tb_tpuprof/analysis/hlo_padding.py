@@ -129,3 +129,21 @@ def _padded(sizes: tuple[int, int, int], side: int) -> tuple[int, int, int]:
 
 def _up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
+
+
+def dim_roles(module: HloModule, row: int) -> list[dict[int, str]]:
+    """What the dimensions of a dot's result, first and second operand are to it, by number: batch, rows, contracted, columns."""
+    operands = [int(i) for i in module.operands[row]]
+    if module.opcode(row) != "dot" or len(operands) < 2 or min(operands[:2]) < 0:
+        return []
+    dims = module.attributes(row).dot or DotDims()
+    sides = []
+    for operand, batch, contracting, free in (
+        (operands[0], dims.lhs_batch, dims.lhs_contracting, "rows"),
+        (operands[1], dims.rhs_batch, dims.rhs_contracting, "columns"),
+    ):
+        n = len(array(module.shape(operand)).dims)
+        sides.append({dim: "batch" if dim in batch else "contracted" if dim in contracting else free for dim in range(n)})
+    batches = ["batch"] * len(dims.lhs_batch)
+    rows, columns = ([role for role in side.values() if role in ("rows", "columns")] for side in sides)
+    return [dict(enumerate([*batches, *rows, *columns])), *sides]

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.hlo_expressions import expressions, program_name
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import HloOps
-from tb_tpuprof.analysis.hlo_padding import padded_dims, products, unit_side
+from tb_tpuprof.analysis.hlo_padding import dim_roles, padded_dims, products, unit_side
 from tb_tpuprof.analysis.hlo_work import ProgramCosts
 from tb_tpuprof.analysis.roofline import Rates, rates
 from tb_tpuprof.errors import BadParameter
@@ -113,12 +113,19 @@ def _shapes(module: HloModule, instruction: int, kind: str) -> Table:
 
 
 def _padding(module: HloModule, instruction: int) -> Table:
-    dims = [one for part, name, shape in _values(module, instruction) for one in padded_dims(f"{part} {name}", shape)]
+    roles = dim_roles(module, instruction)
+    found = [
+        (one, roles[i].get(one.dim, "") if i < len(roles) else "")
+        for i, (part, name, shape) in enumerate(_values(module, instruction))
+        for one in padded_dims(f"{part} {name}", shape)
+    ]
+    dims = [one for one, _ in found]
     return Table(
         "Padding by dimension",
         (
             text_column("value", "Value", [one.value for one in dims]),
             Column("dim", "Dimension", np.array([one.dim for one in dims], np.int64), "id"),
+            text_column("role", "Role", [role for _, role in found], "What the dimension is to a product of matrices"),
             Column("size", "Size", np.array([one.size for one in dims], np.float64), "count"),
             Column("padded", "Padded to", np.array([one.padded for one in dims], np.float64), "count"),
             Column("waste_fraction", "Wasted", np.array([one.waste for one in dims], np.float64), "fraction"),

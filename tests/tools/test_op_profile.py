@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.op_profile import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs
-from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.ingest.hlo_protos import array, computation, instruction, proto
+from tests.synthetic import Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
 from tests.tools.drawn_session import session_of
 from tests.tools.test_hlo_stats import cells
 
@@ -94,6 +98,51 @@ def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
             assert payload.scalars["flops"].value == flops
         if facts["Opcode"] == "fusion":
             assert payload.tables["contents"].n_rows > 0
+
+
+def dot_on_tpu() -> bytes:
+    """x[16, 512] · w[512, 200] on a TPU v5e, the batch of 16 in the fastest dimension of x: 2 · 16 · 512 · 200 FLOPs, twice 10 µs."""
+    tiled = {1: (0, 1), 6: [{1: (8, 128)}]}
+    x, w, out = (
+        {**array(*dims), 5: layout} for dims, layout in (((16, 512), tiled), ((512, 200), {**tiled, 1: (1, 0)}), ((16, 200), tiled))
+    )
+    dot = instruction(3, "dot", out, [1, 2], f30={1: (1,), 2: (0,)}, f7={1: "dot_general", 2: "jit(f)/dot", 3: "a.py", 4: 3, 15: 2})
+    body = [instruction(1, "parameter", x, f9=0), instruction(2, "parameter", w, f9=1), dot]
+    frames = {1: ["a.py"], 2: ["f", "main"], 3: [{1: 1, 2: 1, 3: 3, 4: 7}, {1: 1, 2: 2, 3: 9}], 4: [{1: 2}, {1: 1, 2: 1}]}
+    space = xspace_class()()
+    plane = PlaneWriter(space, "/device:TPU:0")
+    plane.stats(
+        plane.plane, {"device_type_string": "TPU v5 lite", "peak_teraflops_per_second": 197.0, "peak_hbm_bw_gigabytes_per_second": 819.0}
+    )
+    line = plane.line("XLA Ops", 1, 0)
+    stats = {"program_id": 7, "symbol_id": 3, "hlo_category": "convolution", "flops": 2 * 16 * 512 * 200, "bytes_accessed": 1000}
+    plane.metadata("%dot.3 = dot()", stats, "dot.3")
+    for start in (0, 20 * US):
+        plane.event(line, "%dot.3 = dot()", start, 10 * US)
+    PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": proto([computation(1, "main", body, 3)], f17=frames)})
+    return bytes(space.SerializeToString())
+
+
+def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(tmp_path: Path) -> None:
+    session = Session(str(write_run(tmp_path / "run", {"tpu": dot_on_tpu()})), cache=False)
+    payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "dot.3"})
+    padding = list(zip(*(cells(payload, "padding")[key] for key in ("value", "dim", "role", "size", "padded")), strict=True))
+    assert padding == [
+        ("result dot.3", 0, "rows", 16, 128),
+        ("operand 0 parameter.1", 0, "rows", 16, 128),
+        ("operand 1 parameter.2", 1, "columns", 200, 256),
+    ]
+    product = {key: values[0] for key, values in cells(payload, "products").items()}
+    assert (product["rows"], product["contracted"], product["columns"]) == (16, 512, 200)
+    assert product["fill_fraction"] == pytest.approx(200 / 256)
+    assert product["padding"] == "columns 200 padded to 256"
+    shapes = dict(zip(*(cells(payload, "shapes")[key] for key in ("part", "padded_bytes")), strict=True))
+    assert shapes["operand 0"] == 128 * 512 * 4
+    assert payload.scalars["flops"].value == 2 * 16 * 512 * 200
+    assert payload.scalars["flops_fraction"].value == pytest.approx(2 * 16 * 512 * 200 / 10e-6 / 197e12)
+    assert list(zip(*cells(payload, "stack").values(), strict=True)) == [("a.py:3", "f"), ("a.py:9", "main")]
+    longest = {key: values[0] for key, values in cells(payload, "longest").items()}
+    assert (longest["host"], longest["duration_ps"]) == ("tpu", 10 * US)
 
 
 def test_an_operation_that_did_not_run_is_refused(cpu: Session) -> None:

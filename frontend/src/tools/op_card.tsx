@@ -61,7 +61,7 @@ function Part({ table, mono }: { table: PayloadTable | undefined; mono: readonly
 }
 
 function Padding({ payload }: { payload: Payload }): VNode | null {
-  const lines = rowsOf(payload.tables['padding']).map((row) => `${String(row['value'])}: dimension ${String(row['dim'])} of ${String(row['size'])} padded to ${String(row['padded'])}`);
+  const lines = rowsOf(payload.tables['padding']).map((row) => `${String(row['value'])}: ${row['role'] ? `${String(row['role'])} (dimension ${String(row['dim'])})` : `dimension ${String(row['dim'])}`} of ${String(row['size'])} padded to ${String(row['padded'])}`);
   const products = rowsOf(payload.tables['products']).filter((row) => typeof row['fill_fraction'] === 'number' && row['fill_fraction'] < 0.75);
   const fills = products.map((row) => `${String(row['name'])} fills ${format(Number(row['fill_fraction']), 'fraction')} of the matrix unit: ${String(row['padding'])}`);
   if (!lines.length && !fills.length) return null;

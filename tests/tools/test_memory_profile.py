@@ -7,7 +7,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.memory_profile import TOOL
-from tests.builders import drawing
+from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 from tests.synthetic import write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.tools.drawn_session import session_of
@@ -158,6 +158,24 @@ def test_a_full_memory_is_a_warning(tmp_path: Path) -> None:
 def test_bad_parameters_are_refused(tmp_path: Path, params: dict[str, object]) -> None:
     with pytest.raises(BadParameter):
         TOOL.run(run_of(tmp_path, host=MemoryJob(n_steps=1)), None, params)
+
+
+def two_allocations(levels: tuple[int, int]) -> Session:
+    """Of 70 bytes each; the levels that the allocator tells after them."""
+    events = [
+        DrawnEvent(
+            "MemoryAllocation", 10 * i, 0, {"allocator_name": "x", "addr": i, "allocation_bytes": 70, "bytes_allocated": level}
+        )
+        for i, level in enumerate(levels)
+    ]  # fmt: skip
+    return session_of(build([DrawnPlane("/host:CPU", {"main": events})]))
+
+
+def test_missing_deallocations_are_named() -> None:
+    assert not TOOL.run(two_allocations((100, 170)), None, {}).diagnostics
+    (diagnostic,) = TOOL.run(two_allocations((100, 100)), None, {}).diagnostics
+    assert diagnostic.severity == "warning"
+    assert "exceed the heap by 40 B at the peak: deallocations are missing" in diagnostic.message
 
 
 def test_without_events_it_says_why() -> None:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import OP_LINE, line_events, lines_named
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-_HOST_MEMORY = b"S(5)"
+_HOST_MEMORY = re.compile(rb"S\(5\)")
 _TRANSFER = re.compile(r"(copy|dynamic-slice|dynamic-update-slice)-(start|done)")
 
 
@@ -53,15 +54,24 @@ def host_transfers(trace: Trace, plane: int) -> Transfers:
     return Transfers(begin[order], end[order], start[order], done[order], name[order], names)
 
 
+@once
+def _of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Strings that name the host's memory: found in all of them at once, as programs may have 100,000 operations."""
+    at = np.array([match.start() for match in _HOST_MEMORY.finditer(trace.strings.blob.data)], np.int64)
+    found = np.zeros(len(trace.strings), np.bool_)
+    found[np.searchsorted(trace.strings.offsets, at, side="right") - 1] = True
+    return found
+
+
 def _operations(trace: Trace, plane: int) -> tuple[Int64s, npt.NDArray[np.bool_], tuple[str, ...]]:
     """For each row of `metadata` the code of its transfer's name (-1: it is none's) and whether it begins it; and the names."""
     code_of = np.full(len(trace.metadata), -1, np.int64)
     is_start = np.zeros(len(trace.metadata), np.bool_)
     names: dict[str, int] = {}
-    for row in np.flatnonzero(trace.metadata["plane"] == plane).tolist():
-        name = int(trace.metadata["name"][row])
+    named = _of_host_memory(trace)[trace.metadata["name"]] & (trace.metadata["plane"] == plane)
+    for row in np.flatnonzero(named).tolist():
         found = _TRANSFER.search(trace.strings.get(int(trace.event_names[row])))
-        if found and _HOST_MEMORY in trace.strings.bytes_at(name):
+        if found:
             code_of[row] = names.setdefault(_transfer_name(found), len(names))
             is_start[row] = found[2] == "start"
     return code_of, is_start, tuple(names)

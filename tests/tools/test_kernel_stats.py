@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +137,32 @@ def test_a_gpu_without_kernels_says_so() -> None:
     assert payload.tables["kernels"].n_rows == 0
     assert "no kernel" in payload.diagnostics[0].message
     assert payload.verdict is None
+
+
+def test_pytorch_s_kernels_fill_it(tmp_path: Path) -> None:
+    """With its operators, its estimate of the occupancy, and ours where Kineto says 0 as it does not know of more shared memory."""
+    host, gpu = {"pid": 100, "tid": 100}, {"pid": 0, "tid": 7}
+
+    def kernel(number: int, name: str, **details: object) -> list[dict[str, object]]:
+        at = 100 * number
+        ids = {"External id": number, "correlation": number}
+        launch = {"registers per thread": 168, "grid": [132, 1, 1], "block": [384, 1, 1], "device": 0, **details}
+        return [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": at, "dur": 20, **host, "args": {"External id": number}},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at + 5, "dur": 5, **host, "args": ids},
+            {"ph": "X", "cat": "kernel", "name": name, "ts": at + 30, "dur": 10 * number, **gpu, "args": {**ids, **launch}},
+        ]
+
+    product = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+    told, untold = {"shared memory": 0, "est. achieved occupancy %": 19}, {"shared memory": 231424, "est. achieved occupancy %": 0}
+    events = [*kernel(1, "my_kernel", **told), *kernel(2, product, **untold)]
+    devices = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0, "numSms": 132}]
+    run = tmp_path / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    (run / "host.pt.trace.json").write_text(json.dumps({"deviceProperties": devices, "traceEvents": events}))
+    found = table(TOOL.run(Session(str(run), cache=False), None, {}), "kernels")
+    assert (found["kernel"], found["op"], found["library"]) == ([product, "my_kernel"], ["aten::mm"] * 2, ["cuBLAS", "Other"])
+    assert (found["uses_tensor_cores"], found["is_tensor_core_eligible"]) == ([True, False], [True, True])
+    assert found["occupancy_fraction"] == pytest.approx([384 / 2048, 0.19])
+    assert found["is_occupancy_computed"] == [True, False]
+    assert (found["total_ps"], found["shared_bytes"], found["block"]) == ([20_000_000, 10_000_000], [231424, 0], ["384,1,1"] * 2)

@@ -16,12 +16,11 @@ export interface LabelLook {
   readonly fitter: TextFitter;
   readonly font: string;
   readonly inks: readonly [string, string];
-  /** On a merged box: the theme's own text colour. */
-  readonly mergedInk: string;
   /** Boxes that a search did not find; null: there is none. */
   readonly isDim: Uint8Array | null;
   readonly mutedInk: string;
   readonly isLightInk: Uint8Array;
+  readonly isLightInkOnMerged: Uint8Array;
 }
 
 const countLabels = new Map<number, string>();
@@ -66,7 +65,8 @@ function drawRow(context: CanvasRenderingContext2D, boxes: Boxes, row: number, m
     const nMerged = boxes.nMerged[i] as number;
     const text = look.fitter.fit(nMerged > 1 ? countLabel(nMerged) : (boxes.names[nameId] ?? ''), room);
     if (text === '') continue;
-    const wanted = look.isDim?.[i] ? look.mutedInk : nMerged > 1 ? look.mergedInk : look.isLightInk[boxes.style[i] as number] ? look.inks[1] : look.inks[0];
+    const isLight = (nMerged > 1 ? look.isLightInkOnMerged : look.isLightInk)[boxes.style[i] as number];
+    const wanted = look.isDim?.[i] ? look.mutedInk : look.inks[isLight ? 1 : 0];
     if (wanted !== ink) {
       ink = wanted;
       context.fillStyle = ink;

@@ -5,7 +5,7 @@
  */
 
 import { hashName, luminance } from '../base/color';
-import type { Rgb } from './renderer';
+import { HATCH_FILL, MERGED_FILL, mix, type Rgb } from './renderer';
 
 export const SHADES = 8;
 
@@ -17,17 +17,23 @@ const OFFSETS: readonly (readonly [number, number])[] = [
   [-5, -0.09],
   [6, 0.07],
   [3, 0.11],
-  [-13, 0.01],
-  [12, -0.01],
+  [-10, 0.01],
+  [9, -0.01],
 ];
 
-const DARK_INK: Rgb = [0.07, 0.08, 0.1];
+/** Black and white: between the two of them every fill has one at 4.58 or more, above WCAG's 4.5. */
+const DARK_INK: Rgb = [0, 0, 0];
 const LIGHT_INK: Rgb = [1, 1, 1];
+
+/** A theme whose background is darker than this is a dark one. */
+const DARK_BELOW = 0.2;
 
 export interface Palette {
   readonly fills: readonly Rgb[];
   /** 1: light ink reads better on this fill. */
   readonly isLightInk: Uint8Array;
+  /** The same on the hatching of merged boxes. */
+  readonly isLightInkOnMerged: Uint8Array;
 }
 
 function toHsl([r, g, b]: Rgb): [number, number, number] {
@@ -56,14 +62,20 @@ export function contrastOf(a: Rgb, b: Rgb): number {
 }
 
 /** On a dark background the shades are darker instead of lighter: pastels glare. */
-export function makePalette(families: readonly Rgb[], isDark = false): Palette {
+export function makePalette(families: readonly Rgb[], background: Rgb): Palette {
+  const isDark = luminance(background) < DARK_BELOW;
   const sign = isDark ? -1 : 1;
   const fills = families.flatMap((base) => {
     const [hue, saturation, lightness] = toHsl(base);
     return OFFSETS.map(([turn, lift]) => fromHsl((hue + turn + 360) % 360, saturation, Math.min(0.9, Math.max(0.15, lightness + sign * lift))));
   });
-  const isLightInk = Uint8Array.from(fills, (fill) => Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK))));
-  return { fills, isLightInk };
+  const isLightOn = (fill: Rgb): number => Number(contrastOf(fill, LIGHT_INK) >= Math.min(4.5, contrastOf(fill, DARK_INK)));
+  return { fills, isLightInk: Uint8Array.from(fills, isLightOn), isLightInkOnMerged: Uint8Array.from(fills, (fill) => isLightOn(hatched(fill, background))) };
+}
+
+/** What the hatching of a merged box looks like from afar: half lines, half what is between them. */
+export function hatched(fill: Rgb, background: Rgb): Rgb {
+  return mix(fill, background, (MERGED_FILL + HATCH_FILL) / 2);
 }
 
 export function inkCss(isLight: number): string {

@@ -4,7 +4,6 @@
  * further one costs a copy of the screen a frame. Where WebGL2's context goes, a 2D canvas takes the boxes' place.
  */
 
-import { luminance } from '../base/color';
 import { drawAreas } from './areas';
 import { encodeInstances, type Boxes, type RowPlaces } from './boxes';
 import { canvas2dRenderer } from './canvas2d';
@@ -44,7 +43,7 @@ export class Stage {
   private readonly ink: HTMLCanvasElement;
   private renderer: BoxRenderer | null;
   private theme: StageTheme = BLANK;
-  private palette: Palette = makePalette(BLANK.families);
+  private palette: Palette = makePalette(BLANK.families, BLANK.background);
   private fitter: TextFitter | null = null;
   private picture: Picture | null = null;
 
@@ -91,7 +90,7 @@ export class Stage {
 
   setTheme(theme: StageTheme): void {
     this.theme = theme;
-    this.palette = makePalette(theme.families, luminance(theme.background) < 0.2);
+    this.palette = makePalette(theme.families, theme.background);
     const context = this.ink.getContext('2d');
     this.fitter = context
       ? new TextFitter((text) => {
@@ -181,10 +180,10 @@ export class Stage {
       fitter: this.fitter,
       font: this.theme.font,
       inks: [inkCss(0), inkCss(1)],
-      mergedInk: cssOf(this.theme.text),
       mutedInk: cssOf(this.theme.muted),
       isDim: this.picture?.isDim ?? null,
       isLightInk: this.palette.isLightInk,
+      isLightInkOnMerged: this.palette.isLightInkOnMerged,
     };
   }
 

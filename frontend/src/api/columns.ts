@@ -8,6 +8,7 @@ const PREAMBLE_BYTES = 8;
 
 const FLOATS = { f4: Float32Array, f8: Float64Array } as const;
 const MAX_INT_BYTES = 7;
+const FEW_PLANES = 4;
 
 export type ColumnArray = Uint8Array<ArrayBuffer> | Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer>;
 
@@ -28,10 +29,25 @@ type Headed<C extends Column> = Omit<C, 'values' | 'codes'> & { buffer?: BufferH
 type HeadTable = Omit<Table, 'columns'> & { columns: (Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>)[] };
 type HeadPayload = Omit<Payload, 'tables'> & { tables: Record<string, HeadTable> };
 
+/** Up to four planes in one pass, as integers of 32 bits. */
+function fromFewPlanes(bytes: Uint8Array, n: number, nPlanes: number, isSigned: boolean): Float64Array<ArrayBuffer> {
+  const values = new Float64Array(n);
+  const spare = 32 - 8 * nPlanes;
+  for (let i = 0; i < n; i++) {
+    let value = bytes[i] as number;
+    if (nPlanes > 1) value |= (bytes[n + i] as number) << 8;
+    if (nPlanes > 2) value |= (bytes[2 * n + i] as number) << 16;
+    if (nPlanes > 3) value |= (bytes[3 * n + i] as number) << 24;
+    values[i] = isSigned ? (value << spare) >> spare : value >>> 0;
+  }
+  return values;
+}
+
 /** Whole numbers whose bytes lie in planes, all lowest ones first. */
 function fromPlanes(bytes: Uint8Array, n: number, isSigned: boolean): Float64Array<ArrayBuffer> {
-  const values = new Float64Array(n);
   const nPlanes = bytes.length / Math.max(n, 1);
+  if (nPlanes <= FEW_PLANES) return fromFewPlanes(bytes, n, nPlanes, isSigned);
+  const values = new Float64Array(n);
   for (let plane = 0; plane < nPlanes; plane++) {
     const factor = 2 ** (8 * plane);
     const first = plane * n;
@@ -46,10 +62,11 @@ function decodeInts(bytes: Uint8Array<ArrayBuffer>, isSigned: boolean, head: Buf
   const { length: n, delta, base = 0, scale = 1 } = head;
   if (bytes.length === n && !isSigned && !delta && base === 0 && scale === 1) return bytes;
   const values = fromPlanes(bytes, n, isSigned);
-  let sum = 0;
-  for (let i = 0; i < n; i++) {
-    sum = delta ? sum + (values[i] as number) : (values[i] as number);
-    values[i] = base + scale * sum;
+  if (delta) {
+    let sum = 0;
+    for (let i = 0; i < n; i++) values[i] = base + scale * (sum += values[i] as number);
+  } else if (base !== 0 || scale !== 1) {
+    for (let i = 0; i < n; i++) values[i] = base + scale * (values[i] as number);
   }
   return values;
 }

@@ -1,6 +1,7 @@
 /** Where the timeline looks: moved by hand in steps, by held keys at an even speed; says when it has come to rest. */
 
 import { signal } from '@preact/signals';
+import { Rest } from '../../base/rest';
 import { clampViewport, isSameViewport, panBy, pxToTime, spanPs, zoomAt, type Viewport } from '../../canvas/viewport';
 
 export type HeldKey = 'w' | 'a' | 's' | 'd';
@@ -23,7 +24,7 @@ export class Camera {
   private current: Viewport = { startPs: 0, endPs: 1 };
   private hasLeapt = false;
   private readonly held = new Map<HeldKey, number>();
-  private timer = 0;
+  private readonly rest = new Rest(SETTLE_DELAY_MS, () => { this.settle(); });
 
   constructor(
     private readonly durationPs: () => number,
@@ -42,8 +43,7 @@ export class Camera {
     const next = clampViewport(view, this.durationPs());
     if (!isSameViewport(next, this.current)) {
       this.current = next;
-      clearTimeout(this.timer);
-      this.timer = window.setTimeout(() => { this.settle(); }, SETTLE_DELAY_MS);
+      this.rest.note();
     }
     this.onMove();
   }
@@ -115,6 +115,6 @@ export class Camera {
   }
 
   dispose(): void {
-    clearTimeout(this.timer);
+    this.rest.cancel();
   }
 }

@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { Rest } from '../../base/rest';
 import { format, plural } from '../../base/units';
 import { decodeDetails } from './details_model';
 import { elsewhere, type Elsewhere } from './nothing_here';
@@ -36,15 +37,11 @@ const WORDS: Readonly<Record<Elsewhere['side'], { arrow: string; where: string }
 export function ElsewhereHint({ timeline }: { timeline: Timeline }): VNode | null {
   const found = useSignal<Elsewhere | null>(null);
   useEffect(() => {
-    let timer = 0;
-    const look = (): void => {
-      clearTimeout(timer);
-      timer = window.setTimeout(() => { found.value = find(timeline); }, REST_MS);
-    };
-    look();
-    const stop = timeline.onFrame(look);
+    const rest = new Rest(REST_MS, () => { found.value = find(timeline); });
+    rest.note();
+    const stop = timeline.onFrame(() => { rest.note(); });
     return () => {
-      clearTimeout(timer);
+      rest.cancel();
       stop();
     };
   }, [timeline]);

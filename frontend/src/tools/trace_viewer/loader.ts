@@ -4,6 +4,7 @@
  */
 
 import { signal } from '@preact/signals';
+import { Rest } from '../../base/rest';
 import type { Payload } from '../../api/types';
 import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } from './model';
 import { isComfortable, neighboursOf, planRequest, willServe, Windows, type Wanted } from './windows';
@@ -27,7 +28,7 @@ export class Loader {
   readonly refusal = signal<unknown>(null);
   private readonly windows = new Windows();
   private timer = 0;
-  private idleTimer = 0;
+  private readonly idle = new Rest(PREFETCH_DELAY_MS, () => { void this.loadAhead(); });
   private inFlight: UnderWay | null = null;
   private ahead: UnderWay | null = null;
   private lastMs = 0;
@@ -66,7 +67,7 @@ export class Loader {
   }
 
   private schedule(): void {
-    clearTimeout(this.idleTimer);
+    this.idle.cancel();
     if (this.timer !== 0) return;
     this.timer = window.setTimeout(() => {
       this.timer = 0;
@@ -75,9 +76,8 @@ export class Loader {
   }
 
   private scheduleAhead(): void {
-    clearTimeout(this.idleTimer);
-    if (this.inFlight || this.lastMs > PREFETCH_UP_TO_MS) return;
-    this.idleTimer = window.setTimeout(() => { void this.loadAhead(); }, PREFETCH_DELAY_MS);
+    if (this.inFlight || this.lastMs > PREFETCH_UP_TO_MS) this.idle.cancel();
+    else this.idle.note();
   }
 
   private async load(): Promise<void> {
@@ -136,6 +136,6 @@ export class Loader {
     this.inFlight?.abort.abort();
     this.ahead?.abort.abort();
     clearTimeout(this.timer);
-    clearTimeout(this.idleTimer);
+    this.idle.cancel();
   }
 }

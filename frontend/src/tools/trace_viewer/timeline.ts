@@ -4,6 +4,7 @@
  */
 
 import { batch, signal } from '@preact/signals';
+import { Rest } from '../../base/rest';
 import { valueAt } from '../../canvas/areas';
 import { RULER_PX } from '../../canvas/overlay';
 import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
@@ -59,7 +60,8 @@ export class Timeline {
   private readonly frames: Frames;
   private isDisposed = false;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
-  private hoverTimer = 0;
+  /** After a zoom or a scroll something else may lie under the pointer that has not moved. */
+  private readonly atRest = new Rest(POINT_AGAIN_MS, () => { if (this.pointerAt) this.point(this.pointerAt); });
 
   constructor(
     private readonly scroller: HTMLElement,
@@ -71,13 +73,7 @@ export class Timeline {
     this.loader = this.newLoader(fetch);
     this.search = new Search((params, abort) => this.fetch(params, abort), () => { this.refresh(); }, (match) => { this.revealEvent(match); });
     this.retheme();
-    this.frames.onFrame(() => { this.pointAgainSoon(); });
-  }
-
-  /** After a zoom or a scroll something else may lie under the pointer that has not moved. */
-  private pointAgainSoon(): void {
-    clearTimeout(this.hoverTimer);
-    if (this.pointerAt) this.hoverTimer = window.setTimeout(() => { this.point(this.pointerAt); }, POINT_AGAIN_MS);
+    this.frames.onFrame(() => { if (this.pointerAt) this.atRest.note(); });
   }
 
   private newLoader(fetch: Fetch): Loader {
@@ -393,7 +389,7 @@ export class Timeline {
 
   dispose(): void {
     this.isDisposed = true;
-    clearTimeout(this.hoverTimer);
+    this.atRest.cancel();
     this.loader.dispose();
     this.search.dispose();
     this.camera.dispose();

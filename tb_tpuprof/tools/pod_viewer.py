@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.pod import WHOLE, PodHost, pod_host
-from tb_tpuprof.analysis.pod_join import Pod, join
+from tb_tpuprof.analysis.pod_join import GroupsFrom, Pod, join
 from tb_tpuprof.analysis.pod_parts import PART_TEXTS, Part
 from tb_tpuprof.analysis.pod_stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, stragglers
 from tb_tpuprof.analysis.steps import steps
@@ -39,6 +39,7 @@ _REMEDY = (
     "Mark steps, with jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace (Keras' TensorBoard callback does it), and "
     "capture for longer than one step."
 )
+_HLO_REMEDY = "Profile with HLO protos (JAX and TensorFlow have them on) to see groups and links as the program states them."
 _CAUSE_WORDS = {"compute": "compute", "input": "input and output", "network": "sending data", "idle": "idling: its host keeps it waiting"}
 _CAUSE_COLORS = {"compute": "compute", "input": "input", "network": "collective", "idle": "idle"}
 _JOINED: WeakKeyDictionary[Session, tuple[list[PodHost], Pod, tuple[Straggler, ...]]] = WeakKeyDictionary()
@@ -158,6 +159,12 @@ def _diagnostics(session: Session, hosts: tuple[str, ...], pod: Pod) -> tuple[Di
         found.append(Diagnostic("info", f"{len(left_out):,} of {len(hosts):,} hosts have no part in the steps of the others: {names}."))
     if pod.step_names == (WHOLE,):
         found.append(Diagnostic("info", "The trace has no steps: the whole capture counts as one.", _REMEDY))
+    unknown = [one for one in pod.collectives if one.known_by is not GroupsFrom.PROGRAM and len(pod.cores) > 1]
+    if unknown:
+        by_ends = sum(one.known_by is GroupsFrom.ENDS for one in unknown)
+        text = f"The HLO of {len(unknown):,} of {len(pod.collectives):,} collectives is not in the trace: "
+        text += f"groups of {by_ends:,} are told by which cores leave them together, the others count as one group of all."
+        found.append(Diagnostic("info", text, _HLO_REMEDY))
     if len(pod.cores) > 1 and not pod.is_synchronous:
         text = "No collectives or transfers between cores were traced: steps count as independent of one another."
         found.append(Diagnostic("info", text))

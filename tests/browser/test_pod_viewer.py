@@ -24,7 +24,7 @@ def test_the_straggler_is_the_command_line_s(page: Page, server: Server) -> None
 def test_a_click_keeps_a_core_and_the_slider_chooses_a_step(page: Page, server: Server) -> None:
     open_page(page, server, TOOL.name, run=TWO_WORKERS)
     frame = frame_of(page)
-    canvas = frame.locator(".pod-map canvas")
+    canvas = frame.locator(".pod-map canvas[role=img]")
     expect(canvas).to_be_visible()
     canvas.click(position={"x": 20, "y": 20})
     expect_state(page, core="0")

@@ -114,6 +114,21 @@ def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
     assert payload.tables["channels"].n_rows == 0
     assert set(table(payload, "collectives")["groups"]) == {"all"}
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
+    assert [one.message for one in payload.diagnostics] == [
+        "The HLO of 2 of 2 collectives is not in the trace: groups of 0 are told by which cores leave them together, "
+        "the others count as one group of all."
+    ]
+
+
+def test_without_hlo_groups_are_told_by_who_leaves_together(tmp_path: Path) -> None:
+    pod = Pod(noise=0.02, n_steps=20, n_groups=2, slow=((2, 3, 200.0, "infeed"),))
+    payload = TOOL.run(session(tmp_path, pod, with_hlo=False), None, {})
+    collectives = table(payload, "collectives")
+    row = collectives["op"].index("all-reduce.3")
+    assert collectives["groups"][row] == "{0,1,2,3,4,5,6,7} {8,9,10,11,12,13,14,15}"
+    assert collectives["groups_from"][row] == "who leaves together"
+    assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
+    assert "groups of 1 are told" in payload.diagnostics[0].message
 
 
 def test_cells_are_one_measure_of_all_cores_and_steps(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ export function CoreCard({ cores, table, parts, channels, links, core, step }: C
     { name: 'Chip', value: found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod` },
     { name: 'Step time', value: format(total, 'ps') },
     { name: 'Own time', value: format(row['own_ps'] as number | null, 'ps') },
-    ...stack.filter(({ spent }) => spent > 0).map(({ title, spent, fraction }) => ({ name: title, value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}` })),
+    // All parts of the run, also where this core has none: rows that come and go would be laid out anew under the pointer.
+    ...stack.map(({ title, spent, fraction }) => ({ name: title, value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}` })),
   ];
   return (
     <>

@@ -1,15 +1,14 @@
-/** The map of hosts, chips and cores as a heat map on a canvas, with links and groups of the core under the pointer. */
+/** The map of hosts, chips and cores as a heat map, with links and groups of the core under the pointer on a canvas above it. */
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
 import { useWidth } from '../../widgets/size';
-import { coreAt, layoutOf, shareOf, type Core, type Layout, type Link } from './model';
+import { coreAt, layoutOf, type Core, type Link } from './model';
+import { cellRects, MARGIN_PX, paintCells, ramp, type Placed } from './pixels';
 
 const MAX_HEIGHT_PX = 420;
 const MAX_CELL_PX = 56;
-const N_COLORS = 128;
-const MARGIN_PX = 4;
 const NAME_PX = 14;
 
 export interface MapProps {
@@ -26,23 +25,42 @@ export interface MapProps {
   onPick: (core: number) => void;
 }
 
-/** Colours from almost the page's to the token's. */
-export function ramp(token: string, n = N_COLORS): string[] {
-  const [from, to] = [rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))];
-  return Array.from({ length: n }, (_, i) => `rgb(${from.map((low, channel) => Math.round(255 * (low + ((to[channel] as number) - low) * (i / (n - 1))))).join(' ')})`);
-}
-
-interface Placed extends Layout {
-  cell: number;
-  /** Room above each row of hosts for their names; 0 where cells are too small for words. */
-  width: number;
-  height: number;
-}
-
 function placed(cores: readonly Core[], width: number): Placed {
   const layout = layoutOf(cores, width - 2 * MARGIN_PX, MAX_HEIGHT_PX);
   const cell = Math.max(2, Math.min(MAX_CELL_PX, (width - 2 * MARGIN_PX) / layout.columns, MAX_HEIGHT_PX / layout.rows));
   return { ...layout, cell, width, height: Math.ceil(layout.rows * cell + 2 * MARGIN_PX + NAME_PX) };
+}
+
+/** The context of a canvas of that size, cleared, in the page's pixels. */
+function cleared(element: HTMLCanvasElement | null, at: Placed): CanvasRenderingContext2D | null {
+  const context = element?.getContext('2d');
+  if (!element || !context) return null;
+  const ratio = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.round(at.width * ratio), Math.round(at.height * ratio)];
+  if (element.width !== wide || element.height !== high) [element.width, element.height] = [wide, high];
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, at.width, at.height);
+  return context;
+}
+
+interface Picture {
+  context: CanvasRenderingContext2D;
+  image: ImageData;
+  pixels: Uint32Array;
+  rects: Int32Array;
+}
+
+/** The picture with the hosts' frames, which cells are painted into. */
+function framed(element: HTMLCanvasElement | null, at: Placed): Picture | null {
+  const context = cleared(element, at);
+  if (!context) return null;
+  context.strokeStyle = tokenColor('--line-strong');
+  context.lineWidth = 1;
+  for (const { x, y, width, height } of at.blocks) context.strokeRect(MARGIN_PX + x * at.cell - 1.5, MARGIN_PX + y * at.cell - 1.5, width * at.cell + 2, height * at.cell + 2);
+  const { width, height } = context.canvas;
+  if (!width || !height) return null;
+  const image = context.getImageData(0, 0, width, height);
+  return { context, image, pixels: new Uint32Array(image.data.buffer), rects: cellRects(at, window.devicePixelRatio || 1) };
 }
 
 function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus }: MapProps): void {
@@ -64,48 +82,52 @@ function drawLinks(context: CanvasRenderingContext2D, at: Placed, { links, focus
   }
 }
 
-function drawMap(context: CanvasRenderingContext2D, at: Placed, props: MapProps): void {
-  const { values, range, token, focus, peers } = props;
-  const colors = ramp(token);
-  const gap = at.cell > 6 ? 1 : 0;
-  const fill = (core: number): [number, number, number, number] => [MARGIN_PX + (at.x[core] as number) * at.cell, MARGIN_PX + (at.y[core] as number) * at.cell, at.cell - gap, at.cell - gap];
-  context.clearRect(0, 0, at.width, at.height);
-  for (let core = 0; core < values.length; core++) {
-    context.fillStyle = colors[Math.round(shareOf(values[core] as number, range) * (N_COLORS - 1))] as string;
-    context.fillRect(...fill(core));
-  }
-  context.strokeStyle = tokenColor('--line-strong');
-  context.lineWidth = 1;
-  for (const { x, y, width, height } of at.blocks) context.strokeRect(MARGIN_PX + x * at.cell - 1.5, MARGIN_PX + y * at.cell - 1.5, width * at.cell + 2, height * at.cell + 2);
+function drawMarks(context: CanvasRenderingContext2D, at: Placed, props: MapProps): void {
+  const { cores, focus, peers } = props;
+  const side = at.cell - (at.cell > 6 ? 1 : 0);
+  const outline = (core: number): void => context.rect(MARGIN_PX + (at.x[core] as number) * at.cell, MARGIN_PX + (at.y[core] as number) * at.cell, side, side);
   context.lineWidth = 2;
   context.strokeStyle = tokenColor('--c-collective');
-  for (const core of peers.length < values.length ? peers : []) context.strokeRect(...fill(core));
-  if (focus >= 0) {
-    context.strokeStyle = tokenColor('--text');
-    context.strokeRect(...fill(focus));
-    drawLinks(context, at, props);
-  }
+  context.beginPath();
+  if (peers.length < cores.length) peers.forEach(outline);
+  context.stroke();
+  if (focus < 0 || focus >= cores.length) return;
+  context.strokeStyle = tokenColor('--text');
+  context.beginPath();
+  outline(focus);
+  context.stroke();
+  drawLinks(context, at, props);
 }
 
 export function Topology(props: MapProps): VNode {
   const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
+  const [cells, marks] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const picture = useRef<Picture | null>(null);
   const width = useWidth(box);
   const at = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
+  const { values, range, token, focus, peers, links } = props;
   useEffect(() => {
-    const element = canvas.current;
-    const context = element?.getContext('2d');
-    if (!element || !context || !at) return;
-    const ratio = window.devicePixelRatio || 1;
-    const [wide, high] = [Math.round(at.width * ratio), Math.round(at.height * ratio)];
-    if (element.width !== wide || element.height !== high) [element.width, element.height] = [wide, high];
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawMap(context, at, props);
-  }, [at, props.values, props.range, props.token, props.links, props.focus, props.peers, isDark.value]);
+    picture.current = at && framed(cells.current, at);
+  }, [at, isDark.value]);
+  useEffect(() => {
+    const { context, image, pixels, rects } = picture.current ?? {};
+    if (!context || !image || !pixels || !rects) return;
+    paintCells(pixels, image.width, rects, values, range, ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))));
+    context.putImageData(image, 0, 0);
+  }, [at, values, range, token, isDark.value]);
+  useEffect(() => {
+    const context = at && cleared(marks.current, at);
+    if (context) drawMarks(context, at, props);
+  }, [at, focus, peers, links, isDark.value]);
   const coreOf = (event: MouseEvent): number => {
     if (!at) return -1;
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
     return coreAt(at, (event.clientX - left - MARGIN_PX) / at.cell, (event.clientY - top - MARGIN_PX) / at.cell);
+  };
+  /** Between hosts the core that was pointed at last stays: else its card would flicker. */
+  const onMove = (event: PointerEvent): void => {
+    const core = coreOf(event);
+    if (core >= 0) props.onPoint(core);
   };
   const onKey = (event: KeyboardEvent): void => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -113,15 +135,17 @@ export function Topology(props: MapProps): VNode {
     event.preventDefault();
     props.onPick((Math.max(props.focus, 0) + step + props.cores.length) % props.cores.length);
   };
+  const size = { width: `${at?.width ?? 0}px`, height: `${at?.height ?? 0}px` };
   return (
     <div class="pod-map" ref={box} style={{ height: `${at?.height ?? MAX_HEIGHT_PX}px` }}>
+      <canvas ref={cells} aria-hidden="true" style={size} />
       <canvas
-        ref={canvas}
+        ref={marks}
         role="img"
         tabIndex={0}
         aria-label={props.label}
-        style={{ width: `${at?.width ?? 0}px`, height: `${at?.height ?? 0}px` }}
-        onPointerMove={(event) => props.onPoint(coreOf(event))}
+        style={size}
+        onPointerMove={onMove}
         onPointerLeave={() => props.onPoint(-1)}
         onClick={(event) => props.onPick(coreOf(event))}
         onKeyDown={onKey}

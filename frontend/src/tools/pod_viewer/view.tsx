@@ -25,6 +25,8 @@ type ViewProps = ToolProps & { payload: Payload };
 const TILES = ['n_hosts', 'n_chips', 'n_cores', 'n_steps', 'step_ps', 'max_own_ps', 'median_own_ps', 'wait_fraction'];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
+/** Beside a map of more, the card has a fixed height: what it shows does not move the page. */
+const FEW_CORES = 64;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 
 /** What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next comes. */
@@ -90,8 +92,10 @@ function Controls({ measures, measure, steps, step, onMeasure, onStep }: { measu
   );
 }
 
-function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string[]; step: number; onStep: (step: number) => void; groups: string }): VNode {
-  const { payload, params, setParams, steps, step } = props;
+/** What moves with the slider and the pointer; everything else on the page follows the link. */
+function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string[]; groups: string }): VNode {
+  const { payload, params, setParams, steps } = props;
+  const [step, setStep] = useStep(props, steps.length);
   const { parts, channels, cores: table } = payload.tables;
   const measures = useMemo(() => measuresOf(parts), [parts]);
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
@@ -108,7 +112,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
   const what = step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
   return (
     <Section title="Cores" note={`${measure.title}, ${what}; blocks are hosts, cores of a chip stand side by side`}>
-      <Controls measures={measures} measure={measure.name} steps={steps} step={step} onStep={props.onStep} onMeasure={(name) => setParams({ measure: name === 'own' ? undefined : name }, 'push')} />
+      <Controls measures={measures} measure={measure.name} steps={steps} step={step} onStep={setStep} onMeasure={(name) => setParams({ measure: name === 'own' ? undefined : name }, 'push')} />
       <div class="pod-body">
         <div>
           <Topology
@@ -122,7 +126,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
             {format(range[0], 'ps')} <span style={{ background: `linear-gradient(to right, var(--hover), var(${measure.token}))` }} /> {format(range[1], 'ps')}
           </div>
         </div>
-        <aside class="pod-card" aria-label="Core">
+        <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
           <CoreCard cores={cores} table={props.cores} parts={parts} channels={channels} links={links} core={focus} step={what} />
         </aside>
       </div>
@@ -162,7 +166,6 @@ export function PodViewerView(props: ViewProps): VNode {
   const { payload, params, setParams } = props;
   const { parts, steps, stragglers, collectives, channels, cores: mean } = payload.tables;
   const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
-  const [step, setStep] = useStep(props, names.length);
   const linked = stepOf(params['step'], names.length);
   const detail = useDetail(props, linked < 0 ? {} : { step: String(linked) }, 'json', 'cores');
   const cores = (linked < 0 ? mean : detail?.tables['cores']) ?? mean;
@@ -174,12 +177,22 @@ export function PodViewerView(props: ViewProps): VNode {
     <>
       <Tiles tiles={tiles} />
       {(stragglers?.n_rows ?? 0) > 0 && <Plain table={stragglers} empty="" onRow={openHost} />}
-      {cores && <PodMap {...props} cores={cores} steps={names} step={step} onStep={setStep} groups={groups} />}
-      {cores && cores.n_rows > 1 && <ByCore table={cores} parts={parts} params={params} setParams={setParams} />}
-      {steps && <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />}
-      <Plain table={collectives} empty="No collective was traced on these cores." chosenRow={chosen} onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')} />
-      <Plain table={channels} empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace." />
-      <Plain table={cores} empty="" />
+      {cores && <PodMap {...props} cores={cores} steps={names} groups={groups} />}
+      <div class="pod-rest">
+        {cores && cores.n_rows > 1 && <ByCore table={cores} parts={parts} params={params} setParams={setParams} />}
+      </div>
+      <div class="pod-rest">
+        {steps && <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />}
+      </div>
+      <div class="pod-rest">
+        <Plain table={collectives} empty="No collective was traced on these cores." chosenRow={chosen} onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')} />
+      </div>
+      <div class="pod-rest">
+        <Plain table={channels} empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace." />
+      </div>
+      <div class="pod-rest">
+        <Plain table={cores} empty="" />
+      </div>
     </>
   );
 }

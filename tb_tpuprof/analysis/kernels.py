@@ -77,17 +77,20 @@ def kernels(trace: Trace) -> Kernels:
     _, at, group = np.unique(key, return_index=True, return_inverse=True)
     duration, start = trace.events["duration_ps"][rows], trace.events["start_ps"][rows]
     sums = _sums(group.reshape(-1), len(at), np.ones(len(rows), np.int64), duration, duration, duration)
-    names = [trace.strings.get(i) for i in name[at].tolist()]
-    launches = {i: read_launch(trace.strings[i]) for i in np.unique(text[at]).tolist()}
+    # Equal texts and launches are one object each, so that a result of many rows is small where it is kept.
+    written = {i: trace.strings.get(i) for i in np.unique(name[at]).tolist()}
+    names = [written[i] for i in name[at].tolist()]
     capability = capabilities(trace)
     on = [capability[plane] for plane in trace.lines["plane"][trace.event_line[rows[at]]].tolist()]
+    wanted = list(zip(text[at].tolist(), on, strict=True))
+    launches = {(i, where): with_occupancy(read_launch(trace.strings[i]), where) for i, where in set(wanted)}
     chosen = ops.code[at].tolist()
     compiled = ops.is_compiled[at].tolist()
     found = Kernels(
         name=tuple(names),
         op=tuple(ops.names[i] for i in chosen),
         library=tuple(library_of(n, is_compiled) for n, is_compiled in zip(names, compiled, strict=True)),
-        launch=tuple(with_occupancy(launches[i], where) for i, where in zip(text[at].tolist(), on, strict=True)),
+        launch=tuple(launches[key] for key in wanted),
         is_eligible=np.array([ops.is_eligible[i] for i in chosen], np.bool_),
         uses_tensor_cores=np.array([uses_tensor_cores(n) for n in names], np.bool_),
         n_occurrences=sums[0],

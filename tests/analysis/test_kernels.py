@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.kernel_launch import read_launch
 from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.ingest.results import pack
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 
@@ -140,3 +141,15 @@ def test_sums_are_those_of_a_plain_loop(drawn: list[tuple[str, str, int]]) -> No
         k: [len(v), sum(v), min(v), max(v)] for k, v in wanted.items()
     }
     assert (np.diff(found.total_ps) <= 0).all()
+
+
+def test_a_result_of_many_rows_is_small_where_it_is_kept() -> None:
+    """Names of templates have thousands of letters; each is kept once."""
+    name = "void kernel<" + "float, " * 500 + ">(int)"
+    stats: list[Stats] = [{"kernel_details": f"regs:16 grid:{i},1,1 block:64,1,1", "correlation_id": i} for i in range(1, 201)]
+    events = [DrawnEvent(name, 10 * i, 5, facts) for i, facts in enumerate(stats)]
+    found = kernels(build([DrawnPlane("/device:GPU:0", {"Stream #1": events}), DrawnPlane("/host:CPU", {"main": []})]))
+    packed = pack(found)
+    assert len(found) == 200
+    assert packed is not None
+    assert len(packed) < 50_000

@@ -56,7 +56,8 @@ class Words:
 
     def is_in(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Which rows have one of the texts."""
-        wanted = np.array([text in texts for text in self.strings], np.bool_)
+        chosen = frozenset(texts)
+        wanted = np.array([text in chosen for text in self.strings], np.bool_)
         mask: npt.NDArray[np.bool_] = wanted[self.codes] if len(self.strings) else np.zeros(0, np.bool_)
         return mask
 

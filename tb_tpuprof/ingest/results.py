@@ -25,13 +25,16 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tb_tpuprof.ingest.cache import cache_dir, trim
 from tb_tpuprof.ingest.files import FileState, is_url
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.settings import peaks_file
 from tb_tpuprof.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 VERSION = 2
 _MAGIC = b"TPURSLT" + bytes([VERSION])
@@ -55,12 +58,12 @@ def travels(function: Callable[..., Any]) -> bool:
 
 def pack(result: object) -> bytes | None:
     """A result as bytes; None where it is too large or is not made of dataclasses, arrays and plain values alone."""
-    out = io.BytesIO()
+    out = _Bounded()
     try:
         _Packer(out, protocol=5).dump(result)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
-    return out.getvalue() if out.tell() <= MAX_RESULT_BYTES else None
+    return out.getvalue()
 
 
 def unpack(data: bytes) -> Any:
@@ -121,6 +124,16 @@ def code_fingerprint() -> str:
         with contextlib.suppress(OSError):
             found.update(part.name.encode() + b"\0" + part.read_bytes())
     return found.hexdigest()
+
+
+class _Bounded(io.BytesIO):
+    """Refuses what is too large before all of it is there."""
+
+    def write(self, data: Buffer, /) -> int:
+        """Called for parts of some 64 kB, and for large arrays. Raises PicklingError."""
+        if self.tell() + memoryview(data).nbytes > MAX_RESULT_BYTES:
+            raise pickle.PicklingError("too large")
+        return super().write(data)
 
 
 class _Packer(pickle.Pickler):

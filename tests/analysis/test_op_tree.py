@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -108,3 +109,10 @@ def test_every_node_is_the_sum_of_its_children(ops: list[tuple[int, str, str, st
     assert (tree.parent < np.arange(len(tree))).all()
     assert sorted(tree.op[tree.op >= 0].tolist()) == list(range(len(ops)))
     assert tree.flops[0] == pytest.approx(10 * sum(op[2] not in ("call", "while") for op in ops))
+
+
+def test_many_texts_are_looked_for_in_time_in_proportion() -> None:
+    texts = [f"fusion.{i}" for i in range(100_000)]
+    begin = time.process_time()
+    assert words_of(texts).is_in(texts[::2]).sum() == 50_000
+    assert time.process_time() - begin < 5  # what grows with the product takes a minute

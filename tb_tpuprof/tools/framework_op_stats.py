@@ -192,6 +192,8 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     if len(times) < 2 or not name:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
+    if name == "Unknown":
+        return (f"Of {len(times):,} operations the trace tells no type: {format_time(sum(times))}, {share}.",)
     return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
 
 

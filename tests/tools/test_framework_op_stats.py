@@ -1,8 +1,11 @@
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.framework_op_stats import TOOL
 from tb_tpuprof.trace.trace import Trace
@@ -74,3 +77,11 @@ def test_a_trace_without_operations_says_so() -> None:
     assert payload.tables["ops"].n_rows == 0
     assert payload.verdict is None
     assert "no framework operations" in payload.diagnostics[0].message
+
+
+@pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
+def test_operations_without_a_type_are_not_called_a_type() -> None:
+    session = Session(str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False)
+    payload = TOOL.run(session, None, {})
+    assert payload.verdict
+    assert payload.verdict.details == ("Of 12 operations the trace tells no type: 304 s, 96.5 %.",)

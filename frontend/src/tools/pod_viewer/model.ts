@@ -84,7 +84,10 @@ export function coreAt({ x, y }: Layout, atX: number, atY: number): number {
   return -1;
 }
 
-/** Least and largest of all cells. */
+/** Colours span at least this share of the largest value: what differs by less looks alike. */
+const LEAST_SPAN = 0.05;
+
+/** Least and largest of all cells, widened on both sides where they hardly differ. */
 export function rangeOf(values: ArrayLike<number | null>): [number, number] {
   let [low, high] = [Infinity, -Infinity];
   for (let i = 0; i < values.length; i++) {
@@ -92,7 +95,9 @@ export function rangeOf(values: ArrayLike<number | null>): [number, number] {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  return low <= high ? [low, high] : [0, 0];
+  if (low > high) return [0, 0];
+  const missing = Math.max(0, high * LEAST_SPAN - (high - low)) / 2;
+  return [low - missing, high + missing];
 }
 
 /** Mean of each core over all steps, or its value in one: `cells` hold core after core. */

@@ -40,6 +40,13 @@ describe('values', () => {
     expect(rangeOf([])).toEqual([0, 0]);
   });
 
+  it('that hardly differ look alike', () => {
+    const range = rangeOf([1000, 1001]);
+    expect(range[0]).toBeCloseTo(975.5, 1);
+    expect(range[1]).toBeCloseTo(1025.5, 1);
+    expect(shareOf(1001, range) - shareOf(1000, range)).toBeLessThan(0.05);
+  });
+
   it('have a place in their range', () => {
     expect(shareOf(5, [0, 10])).toBe(0.5);
     expect(shareOf(11, [0, 10])).toBe(1);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import hlo_stats, op_profile, roofline_model
 from tests.conformance.live_devices import Field, table
@@ -12,16 +13,28 @@ from tests.conformance.peer import rows
 
 TOOLS = ("hlo_stats", "op_profile", "roofline_model")
 _GIB, _US = 2**30, 1e-6
-_TIMES = {"occurrences": ("n_occurrences", 1.0), "total_time": ("total_time_ps", _US), "total_self_time": ("total_self_time_ps", _US)}
-_RATES = {"measured_memory_bw": ("memory_bandwidth_bytes_per_s", 1 / _GIB), "hbm_bw": ("hbm_bytes_per_s", 1 / _GIB)}
+_TIMES = {
+    "occurrences": ("n_occurrences", 1.0), "total_time": ("total_time_ps", _US), "total_self_time": ("total_self_time_ps", _US),
+    "avg_time": ("avg_time_ps", _US), "avg_self_time": ("avg_self_time_ps", _US),
+}  # fmt: skip
+_RATES = {
+    "measured_memory_bw": ("memory_bandwidth_bytes_per_s", 1 / _GIB), "hbm_bw": ("hbm_bytes_per_s", 1 / _GIB),
+    "cmem_read_bw": ("cmem_read_bytes_per_s", 1 / _GIB), "cmem_write_bw": ("cmem_write_bytes_per_s", 1 / _GIB),
+    "operational_intensity": ("operational_intensity_flops_per_byte", 1.0),
+}  # fmt: skip
 _HLO = {**_TIMES, **_RATES, "total_self_time_percent": ("self_fraction", 100.0), "model_flop_rate": ("flop_rate_flops_per_s", 1e-9)}
 _MEASURES = {
     **_RATES, "total_time": ("total_time_ps", _US), "total_time_per_core": ("time_per_device_ps", _US),
-    "measured_flop_rate": ("flop_rate_flops_per_s", 1e-9), "vmem_read_bw": ("vmem_read_bytes_per_s", 1 / _GIB),
+    "measured_flop_rate": ("flop_rate_flops_per_s", 1e-9), "model_flop_rate": ("model_flops_per_s", 1e-9),
+    **{f"vmem_{way}_bw": (f"vmem_{way}_bytes_per_s", 1 / _GIB) for way in ("read", "write")},
+    **{f"{space}_operational_intensity": (f"{space}_flops_per_byte", 1.0) for space in SPACES},
+    "compute_efficiency": ("compute_fraction", 1.0), "max_mem_bw_utilization": ("memory_fraction", 1.0),
     "roofline_efficiency": ("efficiency_fraction", 1.0), "optimal_flop_rate": ("optimal_flops_per_s", 1e-9),
     "bottleneck_operational_intensity": ("bound_flops_per_byte", 1.0),
 }  # fmt: skip
-_ROOFLINE = {**_MEASURES, **_TIMES, "total_self_time_percent": ("self_fraction", 1.0)}
+_ROOFLINE = {
+    **_MEASURES, **_TIMES, "total_self_time_percent": ("self_fraction", 1.0), "total_time_in_percentage": ("time_fraction", 1.0),
+}  # fmt: skip
 
 
 def fields(session: Session, answers: dict[str, Any]) -> list[tuple[str, Field]]:

@@ -53,3 +53,19 @@ def test_a_search_is_in_the_link(page: Page, server: Server) -> None:
 def test_a_run_without_compiled_operations_says_why(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
     expect(frame_of(page).locator("main")).to_contain_text("XLA compiled")
+
+
+def test_a_name_opens_the_operation_s_card_beside_the_table(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=JAX, tool=TOOL.name))
+    expect_tool(page, TOOL.title)
+    table = frame_of(page).get_by_role("grid", name="Operations")
+    name = table.locator("tbody .text-link").first
+    op = name.inner_text()
+    name.click()
+    expect_state(page, op=op)
+    card = frame_of(page).get_by_role("complementary", name=f"Operation {op}")
+    expect(card).to_contain_text(f"%{op} = ")
+    expect(table.locator("tbody tr[aria-selected=true]")).to_contain_text(op)
+    card.locator(".op-links").get_by_role("button", name="Op profile").click()
+    expect_tool(page, "Op profile")
+    expect(card).to_contain_text(f"%{op} = ")

@@ -24,13 +24,13 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
     const cells = rowOf(table, row);
     setParams(row === chosenRow ? { program: undefined, op: undefined } : { program: String(cells['program']), op: String(cells['op']) }, 'push');
   };
-  const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
+  const render = (column: TableColumn, _row: number, text: string): VNode | undefined => {
     if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
     if (column.name !== 'op') return undefined;
     return (
-      <button type="button" class="text-link" data-tip={`${text}\nSee what is known of it`} onClick={() => choose(row)}>
+      <span class="text-link" data-tip={`${text}\nSee what is known of it`}>
         {text}
-      </button>
+      </span>
     );
   };
   return (
@@ -44,6 +44,7 @@ function Operations({ table, params, setParams }: { table: PayloadTable } & View
         mono={['op', 'expression', 'provenance', 'source']}
         barToken="--c-compute"
         render={render}
+        onRow={choose}
         chosenRow={chosenRow < 0 ? undefined : chosenRow}
       />
     </Section>
@@ -61,17 +62,19 @@ export function HloStatsView({ payload, run, hosts, params, setParams }: { paylo
   return (
     <>
       <Tiles tiles={Object.values(payload.scalars)} />
-      {donuts.length > 0 && (
-        <Section title="Where the time goes" note="self time of operations">
-          <div class="donuts">
-            {donuts.map((donut) => (
-              <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
-            ))}
-          </div>
-        </Section>
-      )}
       <div class={op ? 'op-page has-card' : 'op-page'}>
-        <div>{ops && <Operations table={ops} params={params} setParams={setParams} />}</div>
+        <div class="tool-page">
+          {donuts.length > 0 && (
+            <Section title="Where the time goes" note="self time of operations">
+              <div class="donuts">
+                {donuts.map((donut) => (
+                  <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
+                ))}
+              </div>
+            </Section>
+          )}
+          {ops && <Operations table={ops} params={params} setParams={setParams} />}
+        </div>
         {op && <OpCard run={run} hosts={hosts} program={params['program'] ?? ''} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
       </div>
     </>

@@ -48,8 +48,9 @@ _LOCK = Lock()
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
+    parts = session.map(pod_host, hosts)  # before the clocks: what is asked of all hosts along with the first question is read once
     clocks = clocks_of(session, hosts)
-    pod, found = _joined(session, hosts, clocks)
+    pod, found = _joined(session, parts, clocks)
     if not pod.step_names:
         reason = "the hosts' steps do not overlap in time." if pod.is_disjoint else _REASON
         raise ToolUnavailable(TOOL.name, reason, "Capture all hosts at the same time." if pod.is_disjoint else _REMEDY)
@@ -68,12 +69,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), _verdict(pod, found), diagnostics)
 
 
-def _joined(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:
+def _joined(session: Session, parts: list[PodHost], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:
     """The pod of these hosts, kept for the last choice, so that the step slider need not join hundreds of hosts again.
 
     The same results of analyses have the same clocks: both change with the file only.
     """
-    parts = session.map(pod_host, hosts)
     with _LOCK:
         known = _JOINED.get(session)
         if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):

@@ -19,6 +19,7 @@ from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, Hosts
 from tb_tpuprof.ingest import results
 from tb_tpuprof.ingest.executors import check_name, executor
 from tb_tpuprof.ingest.files import file_state
+from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tests.synthetic import TpuJob, tpu_hosts, write_run
@@ -93,6 +94,20 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_p
     session.map(hardware, session.hosts)
     session.map(clock_marks, session.hosts)
     assert len(opened) == 3 * 20
+
+
+@pytest.mark.parametrize("tool", ["overview_page", "pod_viewer", "input_pipeline_analyzer"])
+def test_each_host_of_many_is_read_once_for_a_page(run: Path, tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces of many hosts are not kept: a page that asks for clocks, notices and its own must have them of one reading."""
+    opened: list[str] = []
+
+    def counted(path: str, *more: object) -> object:
+        opened.append(path)
+        return open_trace(path, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
+    get_tool(tool).run(Session(str(run), cache=False, executor="threads"), None, {})
+    assert len(opened) == len(set(opened)) == 20
 
 
 def test_a_kept_result_counts_until_file_code_or_settings_change(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

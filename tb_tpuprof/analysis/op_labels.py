@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -149,29 +150,36 @@ def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbe
     return op_name if op_name >= 0 else framework_op, numbers.of(source)
 
 
-def levels(codes: Int64s, texts: Texts, parts: Callable[[str], list[str]], limit: int) -> tuple[Int64s, Texts]:
+def levels(codes: Int64s, texts: Texts, parts: Callable[[str], Sequence[str]], limit: int) -> tuple[Int64s, Texts]:
     """Texts cut into parts, as one key per level: int64[codes, levels], -1 where a text has no such level; and what keys are called.
 
     Two codes have the same key on a level only if they agree on all levels above: `a/x` and `b/x` differ on both.
     """
-    known: dict[tuple[str, ...], int] = {}
-    cut = [parts(texts(code))[:limit] if code >= 0 else [] for code in codes.tolist()]
-    table = np.full((len(cut), max(map(len, cut), default=0)), -1, np.int64)
-    for i, pieces in enumerate(cut):
-        for level in range(len(pieces)):
-            table[i, level] = known.setdefault(tuple(pieces[: level + 1]), len(known))
-    names = [prefix[-1] for prefix in known]
-    return table, lambda key: names[key]
+    known: dict[tuple[int, str], int] = {}  # by the key above and the part
+    rows: dict[Sequence[str], int] = {}
+    cut = [rows.setdefault(parts(texts(code)) if code >= 0 else (), len(rows)) for code in codes.tolist()]
+    table = np.full((len(rows), min(max(map(len, rows), default=0), limit)), -1, np.int64)
+    for i, pieces in enumerate(rows):
+        above = -1
+        for level, part in enumerate(pieces[:limit]):
+            above = table[i, level] = known.setdefault((above, part), len(known))
+    names = [part for _, part in known]
+    return table[cut], lambda key: names[key]
 
 
-def scope_parts(name: str) -> list[str]:
+def scope_parts(name: str) -> tuple[str, ...]:
     """The scopes around a framework operation: `a/b/MatMul:MatMul` lies in `a` and `b`."""
-    return [part for part in name.partition(":")[0].split("/")[:-1] if part]
+    return _scopes(name.partition(":")[0].rpartition("/")[0])
 
 
-def hlo_parts(name: str) -> list[str]:
+@lru_cache(1 << 16)
+def _scopes(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)
+
+
+def hlo_parts(name: str) -> tuple[str, ...]:
     """An HLO operation within others: `call.1/fusion.2` and `call.1::fusion.2` are `fusion.2` in `call.1`."""
-    return [part for part in _HLO_PARTS.split(name) if part]
+    return tuple(part for part in _HLO_PARTS.split(name) if part)
 
 
 def _at(rows: Rows, owner: npt.NDArray[np.int32], value: Int64s) -> Int64s:

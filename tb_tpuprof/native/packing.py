@@ -59,6 +59,7 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
     scale: uint64_t = 0
     width: cython.int
     number: int64_t
+    shift: cython.int
     source: cython.pointer(cython.const[int64_t]) = cython.address(values[0])
     numbers: int64_t[::1]
     with cython.nogil:
@@ -94,8 +95,13 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
         with cython.nogil:
             first //= cython.cast(int64_t, scale)
             last //= cython.cast(int64_t, scale)
-            for i in range(n):
-                numbers[i] = number_at(source, i, is_delta, base) // cython.cast(int64_t, scale)
+            if (scale & (scale - 1)) == 0:
+                shift = bits(scale) - 1
+                for i in range(n):
+                    numbers[i] = number_at(source, i, is_delta, base) >> shift
+            else:
+                for i in range(n):
+                    numbers[i] = number_at(source, i, is_delta, base) // cython.cast(int64_t, scale)
         source = cython.address(numbers[0])
     width = width_of(last) if first >= 0 else width_of(2 * cython.cast(uint64_t, max(last, -first - 1)))
     planes = PyBytes_FromStringAndSize(cython.NULL, n * width)
@@ -166,7 +172,7 @@ def is_dense(data: cython.const[uint8_t][::1], chunk_bytes: int64_t):
             pairs = 0
             for i in range(256):
                 pairs += counts[i] * counts[i]
-            out[chunk] = pairs * 140 < n * (n + 140)
+            out[chunk] = pairs * 24 < n * (n + 24)
     return found.view(np.bool_)
 
 

@@ -47,15 +47,16 @@ def _width(value: int) -> int:
 
 
 def is_dense(data: bytes, chunk_bytes: int) -> npt.NDArray[np.bool_]:
-    """Of each chunk whether its bytes are nearly as good as random, so that no compression pays; by every sixteenth byte.
+    """Of each chunk whether its bytes are so good as random that compression does not pay; by every sixteenth byte.
 
-    Random bytes meet their like once in 256 pairs; dense are those that do so less than once in 140.
+    Random bytes meet their like once in 256 pairs; dense are those that do so less than once in 24: little could be saved of
+    them, and compressing them takes as long as of any others.
     """
     found = []
     for first in range(0, len(data), chunk_bytes):
         sample = np.frombuffer(data, np.uint8)[first : first + chunk_bytes : 16]
         counts = np.bincount(sample, minlength=256).astype(np.int64)
-        found.append(int((counts * counts).sum()) * 140 < len(sample) * (len(sample) + 140))
+        found.append(int((counts * counts).sum()) * 24 < len(sample) * (len(sample) + 24))
     return np.array(found, np.bool_)
 
 

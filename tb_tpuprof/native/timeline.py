@@ -235,6 +235,9 @@ class Rows:
         bucket_end: int64_t = begin  # looked up rather than divided for: most events lie where the one before does
         this_bucket: int64_t
         longest: int64_t
+        starts: cython.pointer(cython.const[int64_t]) = cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
+        durations: cython.pointer(cython.const[int64_t]) = cython.address(self.duration[0]) if self.start.shape[0] else cython.NULL
+        order: cython.pointer(cython.const[int32_t]) = cython.address(self.order[0]) if self.order.shape[0] else cython.NULL
         box: Box
         box.n_merged = 0
         box.unused = 0
@@ -246,19 +249,20 @@ class Rows:
         block: int64_t
         level: cython.int
         e: int32_t
-        tail: int32_t
+        tail: int32_t = 0
+        begin_ps: int64_t
         while i < last:
-            e = self.order[i]
-            if self.start[e] >= end:
+            e = order[i]
+            begin_ps = starts[e]
+            if begin_ps >= end:
                 break
-            this_bucket = -2
+            longest = durations[e]
             size = 1
-            tail = e
-            longest = self.duration[e]
+            this_bucket = -2
             if longest < pixel_ps:
                 this_bucket = bucket
-                if bucket < 0 or self.start[e] >= bucket_end:
-                    this_bucket = max(self.start[e] - begin, 0) // (2 * pixel_ps)
+                if bucket < 0 or begin_ps >= bucket_end:
+                    this_bucket = max(begin_ps - begin, 0) // (2 * pixel_ps)
                     bucket_end = begin + (this_bucket + 1) * 2 * pixel_ps
                 level = self.block_level(i, last, min(bucket_end, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
                 if level > 0:
@@ -266,20 +270,22 @@ class Rows:
                     block = self.first_block[level - 1] + (i >> (level * FAN_BITS))
                     longest = self.longest[block]
                     e = self.longest_event[block]
-                    tail = self.order[i + size - 1]
             if box.n_merged == 0 or this_bucket != bucket:
-                if box.n_merged > 0 and not boxes.append(box):
-                    return False
-                box.start = self.start[self.order[i]]
+                if box.n_merged > 0:
+                    box.duration = starts[tail] + durations[tail] - box.start
+                    if not boxes.append(box):
+                        return False
+                box.start = begin_ps
                 box.n_merged = 0
                 box.longest = -1
                 bucket = this_bucket if this_bucket >= 0 else -1
             box.n_merged += cython.cast(int32_t, size)
-            box.duration = self.start[tail] + self.duration[tail] - box.start
+            tail = order[i + size - 1]
             if longest > box.longest:
                 box.longest = longest
                 box.event = e
             i += size
         if box.n_merged > 0:
+            box.duration = starts[tail] + durations[tail] - box.start
             return boxes.append(box)
         return True

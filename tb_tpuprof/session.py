@@ -146,20 +146,26 @@ class Session:
             self._graphs.results.move_to_end(key)
             return self._graphs.results[key]  # type: ignore[no-any-return]
 
-    def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
-        """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed."""
+    def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *with_it: Function) -> list[T]:
+        """`get` for each host, side by side on the executor. Raises HostsUnreadable when the others are computed.
+
+        `with_it`: what is asked of these hosts next. It is computed of the same reading, since traces of many hosts are not kept.
+        """
+        functions = (function, *with_it)
         failures: dict[str, ProfilerError] = {}
         known: dict[str, T] = {}
+        waiting: list[str] = []
         for host in hosts:
             try:
                 for result in self._kept(function, host):
                     known[host] = result
+                if host not in known or not all(self._kept(one, host) for one in with_it):
+                    waiting.append(host)
             except ProfilerError as error:
                 failures[host] = error
-        waiting = [host for host in hosts if host not in known and host not in failures]
         if waiting:
             with self.progress.reading({host: self.file(host).size_bytes for host in waiting}) as work:
-                for host, failure in self._compute(function, waiting, len(hosts) <= MANY_HOSTS):
+                for host, failure in self._compute(functions, waiting, len(hosts) <= MANY_HOSTS):
                     self.progress.done(work, host)
                     if failure:
                         failures[host] = failure
@@ -181,21 +187,21 @@ class Session:
         """What identifies the state of all the run's files."""
         return "|".join(f"{file.path}:{file.size_bytes}:{file.mtime_ns}" for file in self.info.files)
 
-    def _compute(self, function: Function, hosts: list[str], keep: bool) -> Iterator[tuple[str, ProfilerError | None]]:
+    def _compute(self, functions: tuple[Function, ...], hosts: list[str], keep: bool) -> Iterator[tuple[str, ProfilerError | None]]:
         """Make the results of hosts known, on the executor; yields each host as it is done, with its error if it cannot be read."""
-        name = self.executor if len(hosts) > 1 and result_cache.travels(function) else ""
+        name = self.executor if len(hosts) > 1 and all(map(result_cache.travels, functions)) else ""
         with executors.executor(name, len(hosts)) as far:
             if far:
-                yield from self._compute_far(far, function, hosts)
+                yield from self._compute_far(far, functions, hosts)
                 return
         with ThreadPoolExecutor(min(len(hosts), executors.n_processors())) as pool:
-            submitted = {pool.submit(self._get, function, host, keep): host for host in hosts}
+            submitted = {pool.submit(self._get, functions[0], host, keep, functions[1:]): host for host in hosts}
             for done in as_completed(submitted):
                 yield submitted[done], _failure(done)
 
-    def _compute_far(self, far: Executor, function: Function, hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
+    def _compute_far(self, far: Executor, functions: tuple[Function, ...], hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
-        asked = tuple(dict.fromkeys((function, *self._along)))
+        asked = tuple(dict.fromkeys((*functions, *self._along)))
         submitted = {far.submit(executors.evaluate, self.file(host).path, asked): host for host in hosts}
         for done in as_completed(submitted):
             host, error = submitted[done], _failure(done)
@@ -232,14 +238,16 @@ class Session:
                 raise self._failures[host]
             return (self._results[function, host],) if (function, host) in self._results else ()
 
-    def _get(self, function: Callable[[Trace], T], host: str, keep: bool) -> T:
-        """As `get`; without `keep` the trace is dropped as soon as the result is there."""
+    def _get(self, function: Callable[[Trace], T], host: str, keep: bool, with_it: tuple[Function, ...] = ()) -> T:
+        """As `get`, and `with_it` of the same trace; without `keep` the trace is dropped as soon as the results are there."""
         with self._host_lock(host):
-            if not self._kept(function, host):
+            functions = (function, *with_it)
+            found = [self._kept(one, host) for one in functions]
+            if not all(found):
                 trace = self._known_trace(host)
-                along = self._along if trace is None or function in self._along else ()
+                along = self._along if trace is None or not set(functions).isdisjoint(self._along) else ()
                 trace = trace or self._opened(host, self._states[host], keep)
-                self._compute_here(trace, host, tuple(dict.fromkeys((function, *along))))
+                self._compute_here(trace, host, tuple(dict.fromkeys((*functions, *along))))
             result: T = self._results[function, host]
             return result
 

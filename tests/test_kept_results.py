@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest import results
+from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.base import Tool
@@ -72,14 +75,49 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     assert shown or tool.name in with_hosts
 
 
+# What of a page is drawn from one host's trace: that of the chosen pipeline or memory, the texts of operations.
+DRAWN = {"memory_profile": 1, "tf_data_bottleneck_analysis": 1, "hlo_stats": 1}
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.name not in OF_TRACES], ids=lambda tool: str(tool.name))
+def test_the_first_look_at_many_hosts_reads_each_trace_once(
+    tool: Tool, executor: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding is most of the first look, and traces of many hosts are not kept: what a page asks of them is asked at once."""
+    opened: list[str] = []
+
+    def counted(path: str, *more: Any) -> Any:
+        opened.append(path)
+        return open_trace(path, *more)
+
+    def here(_name: str, _n_hosts: int) -> Any:
+        """An executor that may only do what one in other processes may, and is seen here."""
+        return nullcontext(None if executor == "threads" else ThreadPoolExecutor(2))
+
+    monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.ingest.executors.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.ingest.executors.executor", here)
+    for name, run in runs.items():
+        opened.clear()
+        try:
+            tool.run(Session(str(run), cache=False), None, {})
+        except ToolUnavailable:
+            continue
+        most = N_HOSTS if tool.hosts == "many" else 1
+        assert len(opened) - len(set(opened)) <= DRAWN.get(tool.name, 0), f"{tool.name} of {name} reads {len(opened)} traces"
+        assert len(set(opened)) <= most
+
+
 def test_what_is_mapped_over_hosts_can_be_kept(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason for the test above: an analysis that stands elsewhere than in `analysis/`, or gives what cannot be packed, is not kept."""
     mapping = Session.map
     seen: set[str] = set()
 
-    def checked(self: Session, function: Callable[..., Any], hosts: Sequence[str]) -> list[Any]:
-        found = mapping(self, function, hosts)
-        assert results.travels(function), f"{function.__module__}.{function.__qualname__}"
+    def checked(self: Session, function: Callable[..., Any], hosts: Sequence[str], *with_it: Callable[..., Any]) -> list[Any]:
+        found = mapping(self, function, hosts, *with_it)
+        for one in (function, *with_it):
+            assert results.travels(one), f"{one.__module__}.{one.__qualname__}"
         assert all(results.pack(result) is not None for result in found), function.__qualname__
         seen.add(function.__qualname__)
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +37,9 @@ class Found:
     hosts: tuple[str, ...]
 
 
-def find_ops(session: Session, hosts: tuple[str, ...], tool: str) -> Found:
-    """The operations of the hosts. Raises ToolUnavailable where there are none."""
-    ops = merge_hlo_ops(session.map(hlo_ops, hosts))
+def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
+    """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
     return Found(ops, first_roofs(session.map(roofs, hosts)), hosts)

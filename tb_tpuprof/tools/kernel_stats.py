@@ -34,7 +34,7 @@ Int64s = npt.NDArray[np.int64]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Kernels of one, several or all hosts together."""
-    if not any(role.gpus for role in session.map(planes, hosts)):
+    if not any(role.gpus for role in session.map(planes, hosts, kernels)):
         raise ToolUnavailable(TOOL.name, _REASON, _CAPTURE)
     found = merge_kernels(session.map(kernels, hosts))
     notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]

@@ -40,7 +40,7 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name)
+    found = find_ops(session, hosts, TOOL.name, steps, step_work)
     with_transfers = bool(params["transfers"])
     ops = found.ops.taken(np.flatnonzero(~found.ops.is_sparse))
     moves = ops.category.is_in(TRANSFERS)

@@ -39,7 +39,7 @@ class DrawnSession:
     def get(self, function: Callable[[Trace], T], host: str) -> T:
         return function(self.traces[host])
 
-    def map(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T]:
+    def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *_with_it: object) -> list[T]:
         return [self.get(function, host) for host in hosts]
 
 

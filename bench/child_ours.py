@@ -6,6 +6,7 @@ import gzip
 import sys
 import threading
 
+from bench.cases import READING
 from bench.requests import Answer, Request, measured, read_request, write_sample
 from tb_tpuprof.encode import encode_columns, encode_json, gzipped
 from tb_tpuprof.session import Session
@@ -27,9 +28,12 @@ class OwnSide:
         request = self.request
         if self.session is None:
             self.session = Session(request.run_dir, cache=request.use_cache, executor="auto")
+        if request.tool == READING:
+            return Answer(_read(self.session, request.host))
         tool = get_tool(request.tool)
         if request.tool != TRACE_VIEWER:
-            return Answer(encode_json(tool.run(self.session, None, {})))
+            asked = {"op": request.op, "times": request.with_times} if request.op else {}
+            return Answer(encode_json(tool.run(self.session, None, asked)))
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
@@ -37,6 +41,13 @@ class OwnSide:
             return Answer(encode_columns(tool.run(self.session, [request.host], {"search": search})))
         payload = tool.run(self.session, [request.host], params)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
+
+
+def _read(session: Session, host: str) -> bytes:
+    """What every answer of a program's viewers begins with: the list of programs, and the largest one's module."""
+    programs = session.programs(host)
+    module = programs.module(max(programs, key=lambda program: program.size_bytes))
+    return str(module.n_instructions if module else 0).encode()
 
 
 def compressed(body: bytes) -> bytes:

@@ -17,7 +17,6 @@ GZIP_LEVEL = 9  # what its plugin compresses with
 TRACE_VIEWER = "trace_viewer"
 PROGRAM_TOOLS = ("memory_viewer", "graph_viewer")
 PROGRAM_SUFFIX = ".hlo_proto.pb"
-NODE = "add.100004"  # one in the middle of the large program
 _TIMESPAN_MS = re.compile(rb'"fullTimespan":\s*(\[[^\]]*\])')
 
 
@@ -52,7 +51,7 @@ class PeerSide:
             raise SystemExit("no program in the trace")
         params: dict[str, object] = {"module_name": programs[0], "memory_space": "0"}
         if self.request.tool == "graph_viewer":
-            options = {"node_name": NODE, "module_name": programs[0], "graph_width": 3, "type": "graph", "format": "html"}
+            options = {"node_name": self.request.op, "module_name": programs[0], "graph_width": 3, "type": "graph", "format": "html"}
             params = {"graph_viewer_options": {**options, "show_metadata": False, "merge_fusion": False}}
         return self._convert(self.files, self.request.tool, params)
 

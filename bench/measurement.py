@@ -63,7 +63,7 @@ class ChildFailed(Exception):
 
 def _sample(run: Run, measure: Measure, side: str) -> Sample:
     folder = run.linked(side)  # also removes the caches that the peer left beside the files
-    request = Request(measure.tool, str(folder), run.first_host, measure.mode, use_cache=measure.reopen)
+    request = Request(measure.tool, str(folder), run.first_host, measure.mode, measure.reopen, op=measure.op, with_times=measure.with_times)
     if measure.reopen:
         _ask(request, side, measure.peer)
     seconds, sample = _ask(request, side, measure.peer)

@@ -27,6 +27,7 @@ class Request:
     """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a first view "zoom"
     (windows of 1 %), "windows" (200 random ones, the 95th percentile) or "search" (for SEARCH_TEXT).
 
+    `op`: the instruction in the middle of the graph, empty for what the side chooses; `with_times`: its times are asked for.
     `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is drawn.
     """
 
@@ -36,6 +37,8 @@ class Request:
     mode: str = "first"
     use_cache: bool = False
     width_px: int = 2000
+    op: str = ""
+    with_times: bool = True
 
 
 @dataclass(frozen=True)

@@ -278,6 +278,8 @@ class Session:
                 column_cache.save_later(state, trace)
         if keep:
             with self._lock:
+                if host in self._outlines:  # a program that was opened from there is not opened again
+                    trace.take_programs(self._outlines[host])
                 self._traces[host] = trace
                 self._drop_old(keep=host)
         return trace

@@ -33,7 +33,7 @@ class ProgramTimes:
         return (int(self.time_ps[i]), int(self.n[i])) if i < len(self.rows) and self.rows[i] == row else (0, 0)
 
 
-_NONE = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+NO_TIMES = ProgramTimes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 @once
@@ -63,8 +63,3 @@ def _on_tpus(trace: Trace, links: HloLinks) -> tuple[npt.NDArray[np.int64], npt.
     events = links.events[counts]
     on_device = values_at(events, *first_ints(trace, "device_duration_ps"), -1)
     return links.op[counts], np.where(on_device >= 0, on_device, trace.events["duration_ps"][events])
-
-
-def times_of(trace: Trace, program_id: int) -> ProgramTimes:
-    """Times of one program's instructions."""
-    return hlo_times(trace).get(program_id, _NONE)

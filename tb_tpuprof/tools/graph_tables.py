@@ -25,10 +25,11 @@ N_HOT, N_COMPUTATIONS = 100, 2000
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """A module and the times of its instructions; `total_ps` counts none twice (loops and calls are left out)."""
+    """A module and the times of its instructions, where they are asked for; `total_ps` counts none twice (loops and calls are left out)."""
 
     module: HloModule
     times: ProgramTimes
+    with_times: bool = True
 
     @cached_property
     def hottest(self) -> npt.NDArray[np.int64]:
@@ -46,7 +47,9 @@ class Timed:
         return ~self.module.has_opcode(CONTAINERS)[self.times.rows]
 
     def columns(self, rows: Sequence[int]) -> tuple[Column, ...]:
-        """Time, share and number of events of instructions; unknown where none was traced."""
+        """Time, share and number of events of instructions, unknown where none was traced; no columns where times are not asked for."""
+        if not self.with_times:
+            return ()
         found = [self.times.at(row) for row in rows]
         time = np.array([time if n else np.nan for time, n in found], np.float64)
         total = self.total_ps

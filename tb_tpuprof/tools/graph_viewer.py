@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from tb_tpuprof.analysis.hlo_dot import dot_text, json_text
 from tb_tpuprof.analysis.hlo_graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
 from tb_tpuprof.analysis.hlo_search import matching_rows
 from tb_tpuprof.analysis.hlo_text import LONG, SHORT, module_text
 from tb_tpuprof.analysis.hlo_text_window import text_index
-from tb_tpuprof.analysis.hlo_times import hlo_times, times_of
+from tb_tpuprof.analysis.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
@@ -26,8 +27,7 @@ from tb_tpuprof.tools.graph_tables import (
 )
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
 from tb_tpuprof.trace.hlo import HloModule
-from tb_tpuprof.trace.hlo_programs import Program
-from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.trace.hlo_programs import Program, Programs
 from tb_tpuprof.units import format_fraction, format_time
 
 _TEXTS = {"short": SHORT, "long": LONG}
@@ -35,10 +35,24 @@ _MOST_MATCHES = 200
 _MOST_SEARCHED = 200  # characters
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A host's programs, and by program id the times of its instructions where they are asked for."""
+
+    programs: Programs
+    times: Mapping[int, ProgramTimes]
+    with_times: bool
+
+    def total_ps(self, program: Program) -> int:
+        return int(self.times.get(program.program_id, NO_TIMES).time_ps.sum())
+
+
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The graph around `op`, or what `search` or `text` asks for."""
-    trace = session.trace(hosts[0])
-    program, timed = _opened(trace, params)
+    if "text" in params and "program" in params:
+        return _text_answer(session, hosts, _opened(_source(session, hosts[0], False), params)[1].module, params)
+    source = _source(session, hosts[0], bool(params["times"]))
+    program, timed = _opened(source, params)
     module = timed.module
     if "search" in params:
         return _answer(session, hosts, {"matches": _matches(timed, str(params["search"]))}, {})
@@ -49,55 +63,65 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     tables = {
         "nodes": nodes_table(timed, graph, bool(params["metadata"])),
         "edges": edges_table(module, graph),
-        "hot": hot_table(timed),
         "computations": computations_table(module),
-        "programs": programs_table(list(trace.programs), [int(times_of(trace, p.program_id).time_ps.sum()) for p in trace.programs]),
+        "programs": programs_table(source.programs, [source.total_ps(program) for program in source.programs]),
         "chosen": _chosen_table(module, program, center),
-    }
-    time, n = timed.times.at(center)
+    } | ({"hot": hot_table(timed)} if source.with_times else {})
     scalars = {
         "n_instructions": Scalar(module.n_instructions, "count", "Instructions"),
         "n_computations": Scalar(len(module.computations), "count", "Computations"),
-        "program_time_ps": Scalar(
-            timed.total_ps or None, "ps", "Time of the program's instructions", "" if timed.total_ps else "not traced"
-        ),
-        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", "" if n else "not traced"),
         "n_cut": Scalar(graph.n_cut, "count", "Nodes within the radius that are not shown"),
         "center": Scalar(center, "id", "Node in the middle"),
-    }
+    } | (_time_scalars(timed, center) if source.with_times else {})
     verdict = _verdict(program, timed, center)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module))
+
+
+def _source(session: Session, host: str, with_times: bool) -> _Source:
+    """With the times of events only where they are asked for: programs alone are read in a fraction of the time."""
+    if not with_times:
+        return _Source(session.outline(host).programs, {}, False)
+    trace = session.trace(host)
+    return _Source(trace.programs, hlo_times(trace), True)
+
+
+def _time_scalars(timed: Timed, center: int) -> dict[str, Scalar]:
+    time, n = timed.times.at(center)
+    total = timed.total_ps
+    return {
+        "program_time_ps": Scalar(total or None, "ps", "Time of the program's instructions", "" if total else "not traced"),
+        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", "" if n else "not traced"),
+    }
 
 
 def _answer(session: Session, hosts: tuple[str, ...], tables: dict[str, Table], scalars: dict[str, Scalar]) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, scalars)
 
 
-def _opened(trace: Trace, params: Params) -> tuple[Program, Timed]:
+def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
     """The program asked for, else the one whose instructions took most time, else the one with the largest HLO."""
-    programs, wanted = trace.programs, str(params.get("program", ""))
+    programs, wanted = source.programs, str(params.get("program", ""))
     if not len(programs):
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
     program = program_named(programs, wanted) if wanted else None
-    if program is None and (op := str(params.get("op", ""))) and trace.n_events:
-        program = _program_with(trace, op)
+    if program is None and (op := str(params.get("op", ""))):
+        program = _program_with(source, op)
     if program is None:
-        totals = {number: int(times.time_ps.sum()) for number, times in hlo_times(trace).items()}
-        program = max(programs, key=lambda candidate: (totals.get(candidate.program_id, 0), candidate.size_bytes))
+        program = max(programs, key=lambda candidate: (source.total_ps(candidate), candidate.size_bytes))
     module = programs.module(program)
     assert module is not None
-    return program, Timed(module, times_of(trace, program.program_id))
+    return program, Timed(module, source.times.get(program.program_id, NO_TIMES), source.with_times)
 
 
-def _program_with(trace: Trace, op: str) -> Program | None:
+def _program_with(source: _Source, op: str) -> Program | None:
     """Of the programs that ran the one that spent most time in an instruction of that name."""
     best: tuple[int, Program | None] = (0, None)
-    for number, times in hlo_times(trace).items():
-        module = trace.programs.module(number)
+    for number, times in source.times.items():
+        module = source.programs.module(number)
         row = module.find(op) if module else -1
         time = times.at(row)[0]
         if row >= 0 and time > best[0]:
-            best = (time, trace.programs.get(number))
+            best = (time, source.programs.get(number))
     return best[1]
 
 
@@ -178,7 +202,7 @@ def _verdict(program: Program, timed: Timed, center: int) -> Verdict:
     time, n = timed.times.at(center)
     name, opcode = module.name(center), module.opcode(center)
     text = f"`{name}` is a {opcode} of `{program.title}`."
-    details: tuple[str, ...] = ("No events of it were traced.",)
+    details: tuple[str, ...] = ("No events of it were traced.",) if timed.with_times else ("Its time is still to be read from the events.",)
     if n:
         share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
         most = ", more than any other instruction" if center == _first(timed) else ""
@@ -197,18 +221,18 @@ def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
 
 
 def _proto(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
-    program, timed = _opened(session.trace(hosts[0]), params)
+    program, timed = _opened(_source(session, hosts[0], "program" not in params), params)
     return program.title, [timed.module.data.tobytes()]
 
 
 def _text_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterable[bytes]]:
-    program, timed = _opened(session.trace(hosts[0]), params)
+    program, timed = _opened(_source(session, hosts[0], "program" not in params), params)
     options = _TEXTS[str(params.get("text", "long"))]
     return program.title, (f"{line}\n".encode() for line in module_text(timed.module, options))
 
 
 def _drawn(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, HloModule, HloGraph]:
-    program, timed = _opened(session.trace(hosts[0]), params)
+    program, timed = _opened(_source(session, hosts[0], bool(params["times"])), params)
     center = _center(timed, str(params.get("op", "")))
     return f"{program.title}_{timed.module.name(center)}", timed.module, _graph(timed, center, params)
 
@@ -241,6 +265,7 @@ TOOL = Tool(
         ),
         Param("fusions", "Fusions", "choice", "merged", "Draw fusions as one node or with their bodies", choices=("merged", "opened")),
         Param("open", "Open", "text", None, "Fusions to open, separated by commas"),
+        Param("times", "Times", "bool", True, "Times of instructions; without them the events are not read and the answer comes sooner"),
         Param("metadata", "Metadata", "bool", True, "Framework op and source of each node"),
         Param("search", "Search", "text", None, "Answer the instructions whose name, opcode or framework op holds this text"),
         Param("text", "Text", "choice", None, "Answer lines of the program's text, short or with metadata", choices=("short", "long")),

@@ -104,6 +104,10 @@ class Trace:
         """The compiled programs whose HLO the trace, or a file beside it, holds."""
         return self.source.programs(self)
 
+    def take_programs(self, other: Trace) -> None:
+        """Have the programs of another reading of the same file, with the modules that it has opened."""
+        self.__dict__["programs"] = other.programs
+
     @cached_property
     def kind_of_line(self) -> npt.NDArray[np.uint8]:
         """STACK, ASYNC or INSTANTS of each line (trace/schema.py)."""

@@ -109,6 +109,28 @@ def test_occurrences_and_times_are_those_of_the_other_pages(folder: str) -> None
     assert found == expected
 
 
+def test_without_times_no_events_are_read(trained: Session) -> None:
+    whole = run(trained)
+    chosen = table(whole, "chosen")
+    asked = {"program": chosen["program"][0], "op": chosen["op"][0]}
+    session = Session(str(demo_runs()["jax_train"]), cache=False)
+    early = run(session, **asked, times=False)
+    assert session.size_bytes == 0  # no trace was decoded
+    run(session, program=asked["program"], text="short")
+    file(session, "proto", program=asked["program"])
+    assert session.size_bytes == 0
+    times = {"time_ps", "time_fraction", "n_occurrences"}
+    expected, found = table(run(trained, **asked), "nodes"), table(early, "nodes")
+    assert {name: values for name, values in expected.items() if name not in times} == found
+    assert set(whole.tables) - set(early.tables) == {"hot"}
+    assert not any(name.endswith("time_ps") for name in early.scalars)
+    assert early.verdict
+    assert "traced" not in " ".join(early.verdict.details)
+    later = run(session, **asked)
+    assert repr(table(later, "nodes")) == repr(expected)  # NaN is not NaN
+    assert session.trace(session.hosts[0]).programs is session.outline(session.hosts[0]).programs  # nothing is opened twice
+
+
 def test_search_and_text_answer_nothing_else(trained: Session) -> None:
     matches = run(trained, search="DOT")
     assert set(matches.tables) == {"matches"}

@@ -1,7 +1,7 @@
 /** Loads the payload of a tool for what is chosen, keeps the last one on screen while a parameter changes, and can retry. */
 import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
-import { ApiError, cached, dataUrl, fetchPayload, type DataQuery } from '../api/client';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, cached, dataUrl, fetchPayload, type DataQuery, type ToolParams } from '../api/client';
 import type { Payload } from '../api/types';
 
 export interface Loaded<T> {
@@ -47,10 +47,28 @@ export function useLoaded<T>(key: string, keepKey: string, load: (signal: AbortS
   return { data: state.keepKey === keepKey ? state.data : null, error: null, isLoading: true, retry };
 }
 
-/** The payload of a tool; it is also what the export menu exports. */
-export function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json'): Loaded<Payload> {
+/**
+ * As `usePayload`, but first on screen is the answer to the same question with the parameters `early`, which comes sooner. It is asked
+ * for until the whole one was there once: from then on the server has read what that waits for. null: the whole answer alone.
+ */
+export function usePayloadEarly(query: DataQuery, early: ToolParams | null): Loaded<Payload> {
+  const read = useRef('');
+  const of = `${query.run}\n${query.tool}\n${query.hosts.join(',')}`;
+  const first = { ...query, params: { ...query.params, ...early } };
+  const url = early && read.current !== of && !cached<Payload>(dataUrl(query)) ? dataUrl(first) : '';
+  const soon = useLoaded(url, url, (abort) => fetchPayload(first, 'json', abort), url ? cached<Payload>(url) : undefined);
+  // One after the other: the server would let the short question wait for the long one.
+  const whole = usePayload(query, 'json', Boolean(url) && soon.isLoading);
+  useEffect(() => {
+    if (whole.data && !whole.isLoading) read.current = of;
+  }, [whole.data, whole.isLoading]);
+  return url && whole.isLoading && soon.data ? { ...whole, data: soon.data } : whole;
+}
+
+/** The payload of a tool; it is also what the export menu exports. `waits`: it is not asked for yet. */
+export function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json', waits = false): Loaded<Payload> {
   const url = dataUrl(query, format === 'columns' ? { format } : undefined);
-  const loaded = useLoaded(url, `${query.run}\n${query.tool}`, (abort) => fetchPayload(query, format, abort), cached<Payload>(url));
+  const loaded = useLoaded(waits ? '' : url, `${query.run}\n${query.tool}`, (abort) => fetchPayload(query, format, abort), cached<Payload>(url));
   const { data } = loaded;
   useEffect(() => {
     shown.value = data ? { query, payload: data } : null;

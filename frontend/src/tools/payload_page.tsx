@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { Payload, Verdict as VerdictData } from '../api/types';
 import { categoryToken, isCategory } from '../base/color';
 import { canOpen } from '../state/catalog';
-import { usePayload } from '../state/payload';
+import { usePayloadEarly } from '../state/payload';
 import { openTool } from '../state/selection';
 import { DiagnosticsBanner, Failed } from '../widgets/states';
 import { Verdict } from '../widgets/summary';
@@ -21,12 +21,14 @@ export function VerdictOf({ verdict }: { verdict: VerdictData | null }): VNode |
 export interface PayloadPageProps extends ToolProps {
   /** Whether the page lists the diagnostics itself, at its end; then only errors stand at its top. */
   listsDiagnostics?: boolean;
+  /** Parameters with which an answer comes sooner; it is on screen until the whole one is there. */
+  early?: Readonly<Record<string, string>> | null;
   content: (payload: Payload) => ComponentChildren;
 }
 
-export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, content }: PayloadPageProps): VNode {
+export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, content }: PayloadPageProps): VNode {
   const asked = serverParams(info, params);
-  const { data, error, isLoading, retry } = usePayload({ tool: info.name, run, hosts, params: asked });
+  const { data, error, isLoading, retry } = usePayloadEarly({ tool: info.name, run, hosts, params: asked }, early);
   if (error) {
     const reset = (): void => setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
     return (

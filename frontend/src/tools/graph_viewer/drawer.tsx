@@ -78,7 +78,7 @@ function Facts({ node }: { node: Node }): VNode {
       <Fact name="Opcode" value={node.opcode} />
       <Fact name="Kind" value={node.kind} />
       <Fact name="Class" value={node.opClass} />
-      <Fact name="Time" value={node.timePs === null ? 'not traced' : format(node.timePs, 'ps')} {...(node.timePs === null ? {} : { tip: exactText(node.timePs, 'ps') })} />
+      <Fact name="Time" value={node.awaitsTime ? '…' : node.timePs === null ? 'not traced' : format(node.timePs, 'ps')} {...(node.timePs === null ? {} : { tip: exactText(node.timePs, 'ps') })} />
       {node.timeFraction !== null && <Fact name="Share of the program" value={format(node.timeFraction, 'fraction')} />}
       {node.nOccurrences > 0 && <Fact name="Occurrences" value={node.nOccurrences.toLocaleString('en-US')} />}
       <Fact name="Type" value={node.opType} />

@@ -202,6 +202,7 @@ function Placing({ placed, ...props }: DrawingProps & { placed: Placed }): VNode
 export function Drawing(props: DrawingProps): VNode {
   const state = usePlaced(props.graph, () => import('./layout'));
   useToolKeys(KEYS);
-  if (state?.graph !== props.graph) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
-  return <Placing {...props} placed={state.placed} />;
+  if (!state) return <Loading what="Drawing the graph" bones={[HEIGHT_PX]} />;
+  // While the same graph with its times is placed, the one without stays: this is keyed by what is asked for.
+  return <Placing {...props} {...state} />;
 }

@@ -48,6 +48,17 @@ describe('the graph', () => {
     for (const a of boxes) for (const b of boxes) if (a !== b) expect(Math.abs(a.x - b.x) >= (a.width + b.width) / 2 || Math.abs(a.y - b.y) >= (a.height + b.height) / 2).toBe(true);
   });
 
+  it('stays in its place when the times come', () => {
+    const names = new Set(['time_ps', 'time_fraction']);
+    const nodes = payload.tables['nodes']!;
+    const early = graphOf({ ...payload, tables: { ...payload.tables, nodes: { ...nodes, columns: nodes.columns.filter(({ name }) => !names.has(name)) } } });
+    expect(early.nodes.map(({ awaitsTime, timePs }) => [awaitsTime, timePs])).toEqual(Array(5).fill([true, null]));
+    const timed = graphOf({ ...payload, tables: { ...payload.tables, nodes: { ...nodes, columns: nodes.columns.map((column) => (names.has(column.name) ? { ...column, values: [1, 1, 1, 1, 1] } : column)) } } });
+    expect(timed.nodes.every(({ awaitsTime }) => !awaitsTime)).toBe(true);
+    const [before, after] = [layoutOf(early).at, layoutOf(timed).at];
+    for (const [id, { y, height }] of before) expect(after.get(id)).toMatchObject({ y, height });
+  });
+
   it('is walked by arrow keys', () => {
     const { at } = layoutOf(graph);
     expect(nextNode(graph, at, 3, 'ArrowUp')).toBe(1);

@@ -5,5 +5,7 @@ import type { ToolProps } from '../tool';
 import { GraphViewerView } from './view';
 
 export function GraphViewer(props: ToolProps): VNode {
-  return <PayloadPage {...props} content={(payload) => <GraphViewerView payload={payload} run={props.run} hosts={props.hosts} params={props.params} setParams={props.setParams} />} />;
+  // What is in the middle by default depends on the times; what the link names does not, and is drawn before the events are read.
+  const early = props.params['program'] && props.params['op'] ? { times: 'false' } : null;
+  return <PayloadPage {...props} early={early} content={(payload) => <GraphViewerView payload={payload} run={props.run} hosts={props.hosts} params={props.params} setParams={props.setParams} />} />;
 }

@@ -15,6 +15,8 @@ export interface Node {
   isFrame: boolean;
   depth: number;
   timePs: number | null;
+  /** Its time is not asked for yet. */
+  awaitsTime: boolean;
   timeFraction: number | null;
   nOccurrences: number;
   nHiddenOperands: number;
@@ -69,6 +71,7 @@ export function nodesOf(table: Table | undefined): Node[] {
     isFrame: row['is_frame'] === true,
     depth: numberOf(row['depth']) ?? 0,
     timePs: numberOf(row['time_ps']),
+    awaitsTime: row['time_ps'] === undefined,
     timeFraction: numberOf(row['time_fraction']),
     nOccurrences: numberOf(row['n_occurrences']) ?? 0,
     nHiddenOperands: numberOf(row['n_hidden_operands']) ?? 0,

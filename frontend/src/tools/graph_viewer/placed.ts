@@ -29,13 +29,15 @@ export interface Placed {
 
 const CHARACTER_PX = 7.5;
 const SMALL_PX = 6.5;
+/** Room for a time that is still to come: the graph stays in its place when it is there. */
+const TIME_LENGTH = 18;
 export const MOST_NAME = 32;
 
 export function widthOf(node: Node): number {
-  const longest = Math.max(shortened(node.name, MOST_NAME).length * CHARACTER_PX, shapeOf(node).length * SMALL_PX, timeOf(node).length * SMALL_PX);
+  const longest = Math.max(shortened(node.name, MOST_NAME).length * CHARACTER_PX, shapeOf(node).length * SMALL_PX, (node.awaitsTime ? TIME_LENGTH : timeOf(node).length) * SMALL_PX);
   return Math.round(Math.max(90, longest + 24));
 }
 
 export function heightOf(node: Node): number {
-  return timeOf(node) ? 60 : 44;
+  return node.awaitsTime || timeOf(node) ? 60 : 44;
 }

@@ -173,6 +173,11 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
       ) : (
         <ProgramText run={run} hosts={hosts} program={chosen.program} op={chosen.op} form={tab === 'long' ? 'long' : 'short'} />
       )}
+      {!payload.tables['hot'] && (
+        <Section title="Hottest instructions">
+          <p class="muted">Reading the events for their times …</p>
+        </Section>
+      )}
       <List table={payload.tables['hot']} onWalk={walk} title="Hottest instructions" note="click one to walk there" />
       <List table={payload.tables['computations']} onWalk={walk} title="Computations" note="click one to walk to its result" />
     </>

@@ -63,16 +63,18 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     tables = {
         "nodes": nodes_table(timed, graph, bool(params["metadata"])),
         "edges": edges_table(module, graph),
+        **({"hot": hot_table(timed)} if source.with_times else {}),
         "computations": computations_table(module),
         "programs": programs_table(source.programs, [source.total_ps(program) for program in source.programs]),
         "chosen": _chosen_table(module, program, center),
-    } | ({"hot": hot_table(timed)} if source.with_times else {})
+    }
     scalars = {
         "n_instructions": Scalar(module.n_instructions, "count", "Instructions"),
         "n_computations": Scalar(len(module.computations), "count", "Computations"),
+        **(_time_scalars(timed, center) if source.with_times else {}),
         "n_cut": Scalar(graph.n_cut, "count", "Nodes within the radius that are not shown"),
         "center": Scalar(center, "id", "Node in the middle"),
-    } | (_time_scalars(timed, center) if source.with_times else {})
+    }
     verdict = _verdict(program, timed, center)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module))
 

@@ -15,6 +15,7 @@ import { isTyping } from './state/keys';
 import { choose, run, tool } from './state/selection';
 import type { ToolProps } from './tools/tool';
 import { askAhead } from './tools/trace_viewer/ahead';
+import { searchField } from './widgets/search_key';
 import { Failed, Loading } from './widgets/states';
 
 export interface ToolView {
@@ -104,7 +105,7 @@ export function App(): VNode {
   useKeys({
     '?': () => setHelp(true),
     '[': toggleSide,
-    '/': () => document.querySelector<HTMLInputElement>('main [data-key="search"]')?.focus(),
+    '/': () => searchField()?.focus(),
   });
   const page = (): VNode => {
     if (tool.value === MONITOR) return <MonitorSlot onHelp={() => setHelp(true)} />;

@@ -212,6 +212,9 @@ def test_search_counts_all_and_walks(page: Page, server: Server, trace: Trace) -
     expect(frame.get_by_role("region", name="Names found").get_by_role("heading")).to_have_text(
         f"{len({names[event] for event in matches}):,} names" if len({names[event] for event in matches}) != 1 else "1 name"
     )
+    # `/` leads to the search for events: the tables of the drawer do not promise it
+    of_tables = frame.locator(".table-tools").get_by_role("searchbox")
+    assert {field.get_attribute("placeholder") for field in of_tables.all()} == {"Search"}
 
 
 def test_no_letter_is_lost_on_a_slow_machine(page: Page, server: Server) -> None:

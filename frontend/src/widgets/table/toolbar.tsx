@@ -1,8 +1,10 @@
 /** The line above a table: search, filters on and off, columns to show, how many rows, CSV of what is shown. */
 import type { VNode } from 'preact';
+import { useRef } from 'preact/hooks';
 import { saveText } from '../../base/clipboard';
 import { plural } from '../../base/units';
 import { PopupButton } from '../menu';
+import { useHasSearchKey } from '../search_key';
 import { shownColumns, toCsv, type TableData, type TableView } from './model';
 
 export interface ToolbarProps {
@@ -34,6 +36,8 @@ function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' |
 }
 
 export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView }: ToolbarProps): VNode {
+  const field = useRef<HTMLInputElement>(null);
+  const hasKey = useHasSearchKey(field);
   const nFilters = Object.values(view.filters).filter(Boolean).length;
   const count = rows.length === data.nRows ? plural(data.nRows, 'row') : `${rows.length.toLocaleString('en-US')} of ${plural(data.nRows, 'row')}`;
   const save = (): void => saveText(toCsv(shownColumns(data, view), rows), `${label.replace(/\W+/g, '_').toLowerCase()}.csv`, 'text/csv');
@@ -42,8 +46,9 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
       <input
         class="field"
         type="search"
+        ref={field}
         data-key="search"
-        placeholder="Search  /"
+        placeholder={hasKey ? 'Search  /' : 'Search'}
         aria-label={`Search in ${label}`}
         value={view.query}
         onInput={(event) => onView({ ...view, query: event.currentTarget.value }, 'replace')}

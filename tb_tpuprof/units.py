@@ -9,6 +9,8 @@ PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
 
+# As in the pages: two minutes are 120 s until 2 min reads better, and so are hours. Each with where it begins.
+_LONG_TIMES = ((7200 * PS_PER_S, 3600 * PS_PER_S, "h"), (120 * PS_PER_S, 60 * PS_PER_S, "min"))
 _TIMES = ((PS_PER_S, "s"), (PS_PER_MS, "ms"), (PS_PER_US, "µs"), (PS_PER_NS, "ns"), (1, "ps"))
 _BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
@@ -26,7 +28,10 @@ def three_digits(value: float) -> str:
 
 
 def format_time(value_ps: float) -> str:
-    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms."""
+    """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; from two minutes on in minutes, from two hours on in hours."""
+    for begins, factor, name in _LONG_TIMES:
+        if abs(value_ps) >= begins * 0.9995:
+            return f"{three_digits(value_ps / factor)} {name}"
     return _scaled(value_ps, _TIMES, " ")
 
 

@@ -5,11 +5,13 @@
                        DRAM                          7 ──────────────────────
 
 An event of such a line has its counter's name, the time of the sample and the value as its only number; where it has several
-numbers, each is a series named after its stat.
+numbers, each is a series named after its stat. Lines called `counters_` and something hold performance counters instead, most read only
+once (value: the stat `counter_value`): of them what was read more than once at different times is a counter, the rest is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +24,8 @@ from tb_tpuprof.trace.table import Table
 from tb_tpuprof.trace.trace import Trace
 
 COUNTER_LINE = "_counters_"
+READINGS_PREFIX = "counters_"
+_READING = "counter_value"
 _NOT_VALUES = ("group_id", "flow", "step_num", "run_id", "correlation_id")
 Array = npt.NDArray[Any]
 
@@ -37,25 +41,47 @@ class _Values:
 
 def with_counters(trace: Trace) -> Trace:
     """The trace with its lines of samples made counters; itself where it has none. All stats of their events must be decoded."""
-    lines = np.array([i for i, name in enumerate(trace.line_names) if name == COUNTER_LINE], np.int64)
-    is_sample = np.zeros(trace.n_events, np.bool_)
-    for line in lines.tolist():
-        is_sample[trace.line_offsets[line] : trace.line_offsets[line + 1]] = True
+    is_sample, is_reading = _events_on(trace, is_counter_line), _events_on(trace, _holds_readings)
     if not is_sample.any():
         return trace
-    values = _values(trace, is_sample)
+    values = _values(trace, is_sample, is_reading)
     n_without = int(is_sample.sum()) - len(np.unique(values.event))
-    counters, samples = _tables(trace, values)
+    counters, samples, n_once = _tables(trace, values, is_reading)
     info = trace.info
     if n_without:
         info = replace(info, notes=(*info.notes, f"{n_without} samples of counters have no number and are not shown."))
+    if n_once:
+        info = replace(info, notes=(*info.notes, f"{n_once} performance counters were read only once and are not drawn over time."))
     return replace(_without(trace, is_sample), info=info, counters=counters, samples=samples)
 
 
-def _values(trace: Trace, is_sample: npt.NDArray[np.bool_]) -> _Values:
+def is_counter_line(name: str) -> bool:
+    """Whether the events of lines of that name are samples of counters."""
+    return name == COUNTER_LINE or _holds_readings(name)
+
+
+def _holds_readings(name: str) -> bool:
+    return name.startswith(READINGS_PREFIX)
+
+
+def _events_on(trace: Trace, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    """For each event whether its line has such a name."""
+    found = np.zeros(trace.n_events, np.bool_)
+    for line, name in enumerate(trace.line_names):
+        if is_wanted(name):
+            found[trace.line_offsets[line] : trace.line_offsets[line + 1]] = True
+    return found
+
+
+def _values(trace: Trace, is_sample: npt.NDArray[np.bool_], is_reading: npt.NDArray[np.bool_]) -> _Values:
+    """Numbers of the samples; of readings that have a `counter_value` that alone."""
     table = trace.event_stats.table
     unwanted = [trace.strings.find(name) for name in _NOT_VALUES]
     rows = np.flatnonzero(is_sample[table["owner"]] & (table["kind"] < schema.TEXT) & ~np.isin(table["key"], unwanted))
+    is_value = table["key"][rows] == trace.strings.find(_READING)
+    has_value = np.zeros(trace.n_events, np.bool_)
+    has_value[table["owner"][rows[is_value]]] = True
+    rows = rows[is_value | ~(is_reading & has_value)[table["owner"][rows]]]
     kind, bits = table["kind"][rows], table["value"][rows]
     value = bits.astype(np.float64)
     value[kind == schema.UINT] = bits[kind == schema.UINT].view(np.uint64)
@@ -64,14 +90,19 @@ def _values(trace: Trace, is_sample: npt.NDArray[np.bool_]) -> _Values:
     return _Values(table["owner"][rows][finite].astype(np.int64), table["key"][rows][finite].astype(np.int64), value[finite])
 
 
-def _tables(trace: Trace, values: _Values) -> tuple[Table, Table]:
-    """COUNTERS in the order of plane, first sample of the name, stat; SAMPLES by counter and time."""
+def _tables(trace: Trace, values: _Values, is_reading: npt.NDArray[np.bool_]) -> tuple[Table, Table, int]:
+    """COUNTERS in the order of plane, first sample of the name, stat; SAMPLES by counter and time; how many were read once and left out."""
     plane = trace.lines["plane"][trace.event_line[values.event]].astype(np.int64)
     name = trace.event_names[trace.events["metadata"][values.event]].astype(np.int64)
     time = trace.events["start_ps"][values.event]
     order = np.lexsort((values.event, time, values.key, name, plane))
-    plane, name, key = plane[order], name[order], values.key[order]
-    samples = {"time_ps": time[order].astype(np.int64), "value": values.value[order]}
+    plane, name, key, time = plane[order], name[order], values.key[order], time[order]
+    begins = np.flatnonzero(_changes(plane, name, key))
+    ends = np.append(begins[1:], len(plane)) - 1
+    is_once = is_reading[values.event[order]][begins] & (time[ends] == time[begins])
+    kept = ~np.repeat(is_once, ends - begins + 1)
+    order, plane, name, key, time = order[kept], plane[kept], name[kept], key[kept], time[kept]
+    samples = {"time_ps": time.astype(np.int64), "value": values.value[order]}
     begins = np.flatnonzero(_changes(plane, name, key))
     n_samples = np.diff(np.append(begins, len(plane)))
     named = np.cumsum(_changes(plane[begins], name[begins])) - 1
@@ -83,7 +114,7 @@ def _tables(trace: Trace, values: _Values) -> tuple[Table, Table]:
         "first_sample": begins.astype(np.int64),
         "n_samples": n_samples.astype(np.int64),
     }
-    return Table(schema.COUNTERS, counters), Table(schema.SAMPLES, samples)
+    return Table(schema.COUNTERS, counters), Table(schema.SAMPLES, samples), int(is_once.sum())
 
 
 def _changes(*columns: Array) -> npt.NDArray[np.bool_]:

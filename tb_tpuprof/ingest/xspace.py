@@ -9,6 +9,7 @@ not a profile) reading fails with the offset.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import hlo_programs, ordering
-from tb_tpuprof.ingest.counter_lines import COUNTER_LINE, with_counters
+from tb_tpuprof.ingest.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
@@ -180,7 +181,9 @@ class _Assembly:
             self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        keeps_all = self._are_called(data, [plane.lines.names for plane in planes], {COUNTER_LINE.encode()})
+        keeps_all = self._are_called(
+            data, [plane.lines.names for plane in planes], lambda text: is_counter_line(text.decode("utf-8", "replace"))
+        )
         self.lines = LineReader(data, self.events, planes, keeps_all)
         self.own_stats = {part: Decoder(data, tuple(self.events.values())) for part in ("metadata", "plane")}
 
@@ -222,13 +225,13 @@ class _Assembly:
         """For each string so far whether it is the name of a stat to be decoded now."""
         plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
         hot = {name.encode() for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])}
-        return self._are_called(data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot)
+        return self._are_called(data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot.__contains__)
 
-    def _are_called(self, data: npt.NDArray[np.uint8], numbers: list[Ints], wanted: set[bytes]) -> npt.NDArray[np.bool_]:
+    def _are_called(self, data: npt.NDArray[np.uint8], numbers: list[Ints], is_wanted: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
         """For each string so far whether it is one of the wanted; only those of the given numbers are looked at."""
         rows = np.concatenate([_NONE, *numbers]).astype(np.int64)
         found = np.zeros(self.strings.n, np.bool_)
-        found[rows] = [text in wanted for text in self.strings.texts(data, rows)]
+        found[rows] = [is_wanted(text) for text in self.strings.texts(data, rows)]
         return found
 
     def _add_texts(self, decoder: Decoder) -> slice:

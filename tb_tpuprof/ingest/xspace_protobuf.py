@@ -15,7 +15,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.counter_lines import COUNTER_LINE, with_counters
+from tb_tpuprof.ingest.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.trace import schema
@@ -134,7 +134,7 @@ def _line(rows: _Rows, plane: int, line: Any, start_ns: int, metadata_row: Any) 
     rows.lines.setdefault(key, [plane, line.id, line.display_id, rows.string(line.display_name or line.name)])
     line_start = _clamped((line.timestamp_ns - start_ns) * 1000)
     number = list(rows.lines).index(key)
-    keeps_all = (line.display_name or line.name) == COUNTER_LINE.encode()
+    keeps_all = is_counter_line((line.display_name or line.name).decode("utf-8", "replace"))
     for event in line.events:
         if not event.ByteSize():
             rows.n_left_out += 1

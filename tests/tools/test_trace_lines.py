@@ -91,6 +91,33 @@ def test_an_arrow_that_is_told_twice_is_drawn_once() -> None:
     assert arrow["kind"] == "GPU launch"
 
 
+def read_counters() -> bytes:
+    """A TPU with an operation and a line of performance counters: one read twice, one read once, one without a number."""
+    space = xspace_class()()
+    plane = PlaneWriter(space, "/device:TPU:0")
+    plane.event(plane.line("XLA Ops", 1, 1000), "fusion.1", 0, 8 * PS_PER_US, {})
+    line = plane.line("counters_fusion.1", 2, 1000)
+    for time_ps, value in ((0, 7), (4 * PS_PER_US, 12)):
+        plane.event(line, "CYCLES", time_ps, 0, {"counter_value": value, "performance_counter_id": 3})
+    plane.event(line, "STALLS", 0, 0, {"counter_value": 5, "performance_counter_id": 4})
+    plane.event(line, "NAMED", 0, 0, {"performance_counter_description": "no number"})
+    data: bytes = space.SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize("decode", [native, plain])
+def test_performance_counters_are_no_events(decode: Any) -> None:
+    trace = decode(read_counters())
+    assert [trace.strings[trace.event_names[row]] for row in trace.events["metadata"]] == ["fusion.1"]
+    payload = ask(trace)
+    tracks = [(track["name"], track["kind"], track["n_events"]) for track in rows(payload, "tracks")]
+    assert tracks == [("XLA Ops", "hlo_ops", 1), ("CYCLES", "counter", 2)]
+    assert [(row["time_ps"], row["value"]) for row in rows(payload, "counters")] == [(0, 7.0), (4 * PS_PER_US, 12.0)]
+    told = " ".join(item.message for item in payload.diagnostics)
+    assert "1 performance counters were read only once" in told
+    assert "1 samples of counters have no number" in told
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.sampled_from([IN, OUT, IN_AND_OUT])), max_size=12))
 def test_arrows_of_random_flows_are_those_of_a_plain_loop(points: list[tuple[int, int, int]]) -> None:

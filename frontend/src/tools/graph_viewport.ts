@@ -30,8 +30,11 @@ export function fitView(graph: Size, box: Size): View {
 /** All of the graph where that is legible, else legibly what is around a point, without room lost beyond the graph's edges. */
 export function firstView(graph: Size, box: Size, around: { x: number; y: number }): View {
   const all = fitView(graph, box);
-  if (all.scale >= LEGIBLE_SCALE) return all;
-  const scale = LEGIBLE_SCALE;
+  return all.scale >= LEGIBLE_SCALE ? all : viewAround(graph, box, around, LEGIBLE_SCALE);
+}
+
+/** What is around a point at a scale, without room lost beyond the graph's edges. */
+export function viewAround(graph: Size, box: Size, around: { x: number; y: number }, scale: number): View {
   const along = (at: number, length: number, room: number): number => {
     const half = room / scale / 2;
     return length <= 2 * half ? length / 2 : clamp(at, half, length - half);

@@ -6,8 +6,8 @@ import { Loading } from '../../widgets/states';
 import { GraphButtons, useLinkedView, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, revealView, transformOf, zoomView, type Size, type View } from '../graph_viewport';
-import { classToken, nextNode, shapeOf, shortened, timeOf, type Graph, type Node } from './model';
+import { firstView, fitView, revealView, transformOf, viewAround, zoomView, type Size, type View } from '../graph_viewport';
+import { classToken, hiddenOperands, hiddenUsers, nextNode, shapeOf, shortened, timeOf, type Graph, type Node } from './model';
 import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './placed';
 
 const HEIGHT_PX = 560;
@@ -69,11 +69,12 @@ interface NodeProps {
   onWalk: (name: string) => void;
 }
 
-function More({ n, x, y, title }: { n: number; x: number; y: number; title: string }): VNode | null {
-  if (!n) return null;
+/** How many neighbours are not shown, in a corner of the box: outside it would lie on the arrows. */
+function More({ text, x, y, title }: { text: string; x: number; y: number; title: string }): VNode | null {
+  if (!text) return null;
   return (
-    <text class="gv-more" x={x} y={y} text-anchor="middle">
-      +{n.toLocaleString('en-US')}
+    <text class="gv-more" x={x} y={y} text-anchor="end">
+      {text}
       <title>{title}</title>
     </text>
   );
@@ -112,8 +113,8 @@ function NodeShape({ node, box, hottest, isCenter, isChosen, isTabStop, onChoose
           <rect class="heat" x={left + 5} y={top + box.height - 4} width={Math.max(0, (box.width - 5) * heat)} height={4} />
         </>
       )}
-      <More n={node.nHiddenOperands} x={box.x} y={top - 4} title={`${node.nHiddenOperands} more operands: double-click to walk here`} />
-      <More n={node.nHiddenUsers} x={box.x} y={top + box.height + 11} title={`${node.nHiddenUsers} more users: double-click to walk here`} />
+      <More text={hiddenOperands(node)} x={left + box.width - 7} y={top + 18} title={`${node.nHiddenOperands} more operands: double-click to walk here`} />
+      <More text={hiddenUsers(node)} x={left + box.width - 7} y={top + box.height - 10} title={`${node.nHiddenUsers} more users: double-click to walk here`} />
     </g>
   );
 }
@@ -133,9 +134,9 @@ function Arrows(): VNode {
 }
 
 /** All of the graph where that can be read, else what is around the instruction in the middle. */
-function openingView(placed: Placed, room: Size, { x, y }: Point): View {
-  const view = firstView(placed, room, { x, y });
-  return view.scale >= READABLE_SCALE ? view : { x, y, scale: READABLE_SCALE };
+function openingView(placed: Placed, room: Size, middle: Point): View {
+  const view = firstView(placed, room, middle);
+  return view.scale >= READABLE_SCALE ? view : viewAround(placed, room, middle, READABLE_SCALE);
 }
 
 function Shapes({ graph, placed, chosen, focus, onChoose, onWalk }: Pick<DrawingProps, 'graph' | 'chosen' | 'onChoose' | 'onWalk'> & { placed: Placed; focus: number | null }): VNode {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
 import { layoutOf } from './layout';
-import { classesOf, graphOf, nextNode, programsOf, shapeOf, shortened, timeOf, toggled, type Graph } from './model';
+import { widthOf } from './placed';
+import { classesOf, graphOf, hiddenOperands, hiddenUsers, nextNode, programsOf, shapeOf, shortened, timeOf, toggled, type Graph } from './model';
 
 const payload = payloadOf({
   scalars: { center: { value: 2, unit: 'id', title: '', note: '' }, n_cut: { value: 3, unit: 'count', title: '', note: '' } },
@@ -69,6 +70,12 @@ describe('the graph', () => {
 });
 
 describe('words of a node', () => {
+  it('has room for what is not shown', () => {
+    const node = { ...graph.nodes[4]!, nHiddenUsers: 1200, nHiddenOperands: 2 };
+    expect([hiddenOperands(node), hiddenUsers(node), hiddenUsers(graph.nodes[4]!)]).toEqual(['+2 ↑', '+1,200 ↓', '']);
+    expect(widthOf({ ...node, name: 'n'.repeat(30) })).toBeGreaterThan(widthOf({ ...graph.nodes[4]!, name: 'n'.repeat(30) }));
+  });
+
   it('are its shape without layout and its time with its share', () => {
     const dot = opened.nodes[4]!;
     expect(shapeOf(dot)).toBe('bf16[8,128]');

@@ -134,6 +134,15 @@ export function classesOf(nodes: readonly Node[]): string[] {
   return Object.keys(CLASS_TOKENS).filter((name) => there.has(name));
 }
 
+/** How many of the operands are not shown: "+2 ↑", as values flow downwards; empty where all are. */
+export function hiddenOperands({ nHiddenOperands: n }: Node): string {
+  return n ? `+${n.toLocaleString('en-US')} ↑` : '';
+}
+
+export function hiddenUsers({ nHiddenUsers: n }: Node): string {
+  return n ? `+${n.toLocaleString('en-US')} ↓` : '';
+}
+
 /** A name or shape that fits a node: of long ones the beginning and the end, which tell most. */
 export function shortened(name: string, most: number): string {
   if (name.length <= most) return name;

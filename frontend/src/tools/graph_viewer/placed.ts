@@ -1,5 +1,5 @@
 /** A graph that has been laid out, and how large its nodes are. */
-import { shapeOf, shortened, timeOf, type Edge, type Node } from './model';
+import { hiddenOperands, hiddenUsers, shapeOf, shortened, timeOf, type Edge, type Node } from './model';
 
 export interface Point {
   x: number;
@@ -31,10 +31,13 @@ const CHARACTER_PX = 7.5;
 const SMALL_PX = 6.5;
 /** Room for a time that is still to come: the graph stays in its place when it is there. */
 const TIME_LENGTH = 18;
+const MORE_GAP_PX = 8;
 export const MOST_NAME = 32;
 
 export function widthOf(node: Node): number {
-  const longest = Math.max(shortened(node.name, MOST_NAME).length * CHARACTER_PX, shapeOf(node).length * SMALL_PX, (node.awaitsTime ? TIME_LENGTH : timeOf(node).length) * SMALL_PX);
+  const [above, below] = [hiddenOperands(node), hiddenUsers(node)].map((text) => (text ? text.length * SMALL_PX + MORE_GAP_PX : 0)) as [number, number];
+  const [shape, time] = [shapeOf(node).length * SMALL_PX, (node.awaitsTime ? TIME_LENGTH : timeOf(node).length) * SMALL_PX];
+  const longest = Math.max(shortened(node.name, MOST_NAME).length * CHARACTER_PX + above, shape + (time ? 0 : below), time + below);
   return Math.round(Math.max(90, longest + 24));
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { layoutOf } from './layout';
 import type { Graph, Stage } from './model';
 import { NODE } from './placed';
-import { firstView, fitView, panView, parseViewText, revealView, transformOf, viewText, zoomView } from '../graph_viewport';
+import { firstView, fitView, panView, parseViewText, revealView, transformOf, viewAround, viewText, zoomView } from '../graph_viewport';
 import { nextStage } from './walk';
 
 function stage(id: number, parent: number, isCritical = false): Stage {
@@ -69,6 +69,10 @@ describe('the view', () => {
     expect(view.scale).toBeGreaterThan(0.5);
     expect(view.x).toBe(2000);
     expect(view.y + box.height / 2 / view.scale).toBeCloseTo(4000);
+  });
+  it('loses no room beyond the edges at a scale that is asked for', () => {
+    expect(viewAround({ width: 400, height: 700 }, { width: 900, height: 560 }, { x: 300, y: 300 }, 1)).toEqual({ x: 200, y: 300, scale: 1 });
+    expect(viewAround({ width: 400, height: 700 }, { width: 900, height: 560 }, { x: 300, y: 690 }, 1)).toEqual({ x: 200, y: 420, scale: 1 });
   });
   it('zooms at the pointer', () => {
     const before = { x: 100, y: 150, scale: 1 };

@@ -39,6 +39,11 @@ export function donutOf(name: string, table: Table | undefined, timeColumn: stri
   return table && slices.length ? [{ name, title: table.title, note: table.note, timeName: numberColumn(table, timeColumn)?.title ?? 'Time', slices }] : [];
 }
 
+/** Whether a name is a path of scopes or stages: its end tells more than its beginning. A C++ kernel's type is none. */
+export function isPath(name: string): boolean {
+  return /^[^<>\s]*(?:\/|::)[^<>\s]+$/.test(name);
+}
+
 /** Shares of the slices that are shown, which sum to 1 again. */
 export function shownShares(slices: readonly Slice[], hidden: ReadonlySet<string>): Map<string, number> {
   const shown = slices.filter((slice) => !hidden.has(slice.name));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload, Table } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
-import { shownShares } from '../donuts';
+import { isPath, shownShares } from '../donuts';
 import { countsIdle, donutsOf, initialView } from './model';
 
 function shares(rows: [string, number][]): Table {
@@ -20,6 +20,11 @@ function shares(rows: [string, number][]): Table {
 const payload = (tables: Payload['tables']): Payload => ({ tool: 'framework_op_stats', run: 'r', hosts: [], verdict: null, scalars: {}, tables, diagnostics: [] });
 
 describe('donuts', () => {
+  it('tell paths, whose ends count, from types of kernels', () => {
+    expect(['Iterator::Root::Map', 'a/b/Relu', 'jit(f)/add', '/src/train.py:12'].map(isPath)).toEqual([true, true, true, true]);
+    expect(['void Eigen::internal::EigenMetaKernel<float>', 'PyFunc', 'a::', '/', 'TensorFlow / Eigen'].map(isPath)).toEqual([false, false, false, false, false]);
+  });
+
   it('are there for what has time, device first, idle and other grey', () => {
     const donuts = donutsOf(payload({ host_by_type: shares([['MatMul', 0.5], ['IDLE', 0.3], ['Other', 0.2], ['None', 0]]), device_by_op: shares([['fusion', 1]]), device_by_type: shares([]) }));
     expect(donuts.map(({ name }) => name)).toEqual(['device_by_op', 'host_by_type']);

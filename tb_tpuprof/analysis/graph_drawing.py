@@ -7,7 +7,7 @@ train/dense/… train/Relu               [init] ─►│ [dense] ─► Relu   
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,13 +46,13 @@ class Drawing:
         return len(self.kind)
 
 
-def drawing(found: Compatibility, tree: Scopes, toggled: Iterable[int]) -> Drawing:
-    """The drawing with scopes open that lead to incompatible operations; `toggled` ones are the other way round.
+def drawing(found: Compatibility, tree: Scopes, toggled: Iterable[int] = (), told: Mapping[int, bool] | None = None) -> Drawing:
+    """The drawing with scopes open that lead to incompatible operations; `toggled` ones are the other way round, `told` ones as told.
 
     Of an open scope at most MAX_CHILDREN are drawn one by one, incompatible ones and large ones first; where MAX_ITEMS are drawn no
     further scope opens.
     """
-    layout = _Layout(found, tree, set(toggled))
+    layout = _Layout(found, tree, set(toggled), told or {})
     layout.fill()
     return layout.drawn()
 
@@ -60,8 +60,8 @@ def drawing(found: Compatibility, tree: Scopes, toggled: Iterable[int]) -> Drawi
 class _Layout:
     """Items as they are placed, scope by scope from the top."""
 
-    def __init__(self, found: Compatibility, tree: Scopes, toggled: set[int]) -> None:
-        self.found, self.tree, self.toggled = found, tree, toggled
+    def __init__(self, found: Compatibility, tree: Scopes, toggled: set[int], told: Mapping[int, bool]) -> None:
+        self.found, self.tree, self.toggled, self.told = found, tree, toggled, told
         n = len(tree.name)
         by_parent = np.argsort(tree.parent, kind="stable")
         self.child_rows, self.child_end = by_parent, np.searchsorted(tree.parent[by_parent], np.arange(n + 1))
@@ -96,13 +96,13 @@ class _Layout:
             waiting = [(self.scope[item], item) for item in self._opened(next_level)]
 
     def _opened(self, candidates: list[tuple[int, int]]) -> list[int]:
-        """Of scopes just placed those that open: by themselves while there are few items, or as they are toggled, while there is room."""
+        """Of scopes just placed those that open: by themselves while items are few, or as toggled or told, while there is room."""
         opened = []
         n_items = len(self.kind)
         for scope, item in candidates:
             n = self.n_children(scope)
             by_itself = bool(self.tree.counts[scope, INVALID]) and n_items + n <= _OPEN_BY_ITSELF
-            if by_itself != (scope in self.toggled) and n_items + n <= MAX_ITEMS:
+            if self.told.get(scope, by_itself != (scope in self.toggled)) and n_items + n <= MAX_ITEMS:
                 n_items += n
                 self.is_open[item] = True
                 opened.append(item)

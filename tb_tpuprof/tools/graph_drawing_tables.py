@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tb_tpuprof.analysis.graph_drawing import KINDS, OPERATION, REST, Drawing
@@ -12,15 +14,19 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Scalar, Table
 from tb_tpuprof.tools.columns import text_column
 
-_MOST_TOGGLED = 1000
+_MOST_TOLD = 1000
+_BOX = re.compile(r"([0-9]{1,9})([oc]?)")
 
 
-def toggled_scopes(text: str, tree: Scopes) -> list[int]:
-    """Rows of scopes from `3.17.20`. Raises BadParameter."""
-    parts = [part for part in text.split(".") if part]
-    if len(parts) > _MOST_TOGGLED or any(not (part.isascii() and part.isdigit() and len(part) < 10) for part in parts):
-        raise BadParameter("boxes", text[:80], "rows of the table of scopes, separated by dots")
-    return [row for row in map(int, parts) if row < len(tree.name)]
+def told_scopes(text: str, tree: Scopes) -> tuple[list[int], dict[int, bool]]:
+    """From `3.17o.20c` the rows of scopes that are toggled (3), and those told to be open (17) or closed (20). Raises BadParameter."""
+    parts = [_BOX.fullmatch(part) for part in text.split(".") if part]
+    if len(parts) > _MOST_TOLD or None in parts:
+        raise BadParameter(
+            "boxes", text[:80], "rows of the table of scopes, separated by dots, each with `o` to open it or `c` to close it"
+        )
+    rows = [(int(part[1]), part[2]) for part in parts if part and int(part[1]) < len(tree.name)]
+    return [row for row, how in rows if not how], {row: how == "o" for row, how in rows if how}
 
 
 def drawing_tables(found: Compatibility, tree: Scopes, drawn: Drawing) -> dict[str, Table]:

@@ -14,7 +14,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, Param, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.graph_drawing_tables import drawing_scalars, drawing_tables, toggled_scopes
+from tb_tpuprof.tools.graph_drawing_tables import drawing_scalars, drawing_tables, told_scopes
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 
@@ -36,7 +36,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     place = _pick(search.places, str(params.get("graph", "")))
     found, tree = session.of_graph(_of_graph, place)
     if params["drawing"]:
-        drawn = drawing(found, tree, toggled_scopes(str(params.get("boxes", "")), tree))
+        drawn = drawing(found, tree, *told_scopes(str(params.get("boxes", "")), tree))
         return Payload(TOOL.name, session.run, hosts, drawing_tables(found, tree, drawn), drawing_scalars(drawn))
     tables = {
         "graphs": _graphs_table(search.places, place),
@@ -288,7 +288,7 @@ TOOL = Tool(
             "Boxes",
             "text",
             None,
-            "With `drawing`: rows of scopes that are open or closed against what opens by itself, such as 3.17",
+            "With `drawing`: rows of scopes to open (`o`) or close (`c`), such as 3o.17c; without a letter: other than it would be",
         ),
     ),
 )

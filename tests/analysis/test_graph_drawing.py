@@ -65,6 +65,16 @@ def test_an_open_scope_frames_what_is_in_it() -> None:
     assert len(closed) == 3
 
 
+def test_scopes_are_open_as_told_whatever_they_would_be() -> None:
+    found, tree, _ = drawn([*CHAIN, reads(node("PyFunc", "bad/inner/call"), "y")])
+    row = tree.path.index
+    picture = drawing(found, tree, [], {row("a"): True, row("a/b"): True, row("bad"): False})
+    is_open = {tree.name[scope]: told for scope, told, node_ in zip(picture.scope, picture.is_open, picture.node, strict=True) if node_ < 0}
+    assert is_open == {"a": True, "b": True, "bad": False}
+    twice = drawing(found, tree, [row("a"), row("bad")], {row("a"): False, row("bad"): True})  # what is told counts, not the toggle
+    assert [tree.name[scope] for scope, told in zip(twice.scope, twice.is_open, strict=True) if told] == ["bad", "inner"]
+
+
 def test_scopes_with_incompatible_operations_open_by_themselves() -> None:
     nodes = [*CHAIN, reads(node("PyFunc", "bad/inner/call"), "y")]
     found, tree, picture = drawn(nodes)

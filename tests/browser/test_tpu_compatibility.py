@@ -94,6 +94,25 @@ def test_boxes_open_and_close_in_the_link(page: Page, server: Server) -> None:
     expect(box).to_have_count(1)
 
 
+def test_a_scope_of_the_tree_opens_in_the_drawing(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
+    expect_tool(page, TOOL.title)
+    region = frame_of(page).get_by_role("region", name="Graph", exact=True)
+    tree = frame_of(page).get_by_role("tree", name="Scopes")
+    call = region.get_by_role("button", name="__inference___call___190, ✗ 2 of 10 operations")
+    functions = region.get_by_role("button", name="(functions)")
+    functions.focus()
+    functions.press("Enter")
+    expect(call).to_have_count(0)
+    tree.get_by_role("button", name="None_Lookup", exact=True).click()
+    scope = region.get_by_role("button", name="None_Lookup, ✗ 1 of 1 operation")
+    expect(scope).to_have_attribute("aria-expanded", "true")
+    expect(scope).to_have_class("td-frame bad chosen")
+    expect(call).to_have_attribute("aria-expanded", "true")
+    page.go_back()
+    expect(call).to_have_count(0)
+
+
 def test_an_operation_s_remedy_is_in_the_panel(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name, graph="words"))
     region = frame_of(page).get_by_role("region", name="Graph", exact=True)

@@ -143,10 +143,15 @@ def test_the_drawing_alone(several: Session) -> None:
     row = items["scope"][function]
     closed = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": str(row)}), "items")
     assert closed["is_open"][closed["name"].index("(functions)")] is False
+    for box in (f"{row}c", f"{row}.{row}c"):
+        told = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": box}), "items")
+        assert told == closed
+    told = table(TOOL.run(several, None, {"graph": "words", "drawing": "true", "boxes": f"{row}o"}), "items")
+    assert told["is_open"][told["name"].index("(functions)")] is True
     assert sum(closed["n_invalid"]) == 4  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("boxes", ["x", "-1", "1.²", ".".join(["1"] * 2000), "99999999999"])
+@pytest.mark.parametrize("boxes", ["x", "-1", "1.²", "1x", "o", "1oc", ".".join(["1"] * 2000), "99999999999"])
 def test_boxes_are_rows(several: Session, boxes: str) -> None:
     with pytest.raises(BadParameter):
         TOOL.run(several, None, {"drawing": "true", "boxes": boxes})

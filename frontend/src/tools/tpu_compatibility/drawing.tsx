@@ -6,9 +6,9 @@ import { Loading } from '../../widgets/states';
 import { GraphButtons, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, revealView, transformOf, zoomView, type View } from '../graph_viewport';
+import { firstView, fitView, revealView, transformOf, zoomView, type Size, type View } from '../graph_viewport';
 import { isWithin, nextItem, type Drawn, type Item } from './drawn';
-import type { Placed } from './placed';
+import type { Box, Placed } from './placed';
 import { Arrow, Shapes } from './shapes';
 
 const HEIGHT_PX = 520;
@@ -24,6 +24,8 @@ const KEYS = [
 export interface DrawingProps {
   drawn: Drawn;
   chosen: number | null;
+  /** Row of the scope that is chosen, here or in the tree: it is brought into view. */
+  scope: number | null;
   /** A scope was clicked: it opens or closes. */
   onToggle: (item: Item) => void;
   onChoose: (item: Item | null) => void;
@@ -36,17 +38,28 @@ interface Hold {
   act: (item: Item) => void;
 }
 
-function useHold({ drawn, placed, ...props }: DrawingProps & { placed: Placed }, first: View): Hold {
+function useHold({ drawn, placed, scope, ...props }: DrawingProps & { placed: Placed }, box: Size, first: View): Hold {
   const [own, setOwn] = useState<View | null>(null);
   const view = own ?? first;
   const latest = useRef({ ...props, view, placed });
   latest.current = { ...props, view, placed };
   const held = useRef<{ scope: number; x: number; top: number } | null>(null);
+  const placeOf = (row: number | null): Box | undefined => {
+    const item = row === null ? undefined : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
+    return item && placed.at.get(item.id);
+  };
+  const reveal = (): void => {
+    const at = placeOf(scope);
+    if (at) setOwn((last) => revealView(last ?? first, box, at, at));
+  };
+  useEffect(() => {
+    if (!held.current) reveal();
+  }, [scope]);
   useEffect(() => {
     const from = held.current;
     held.current = null;
-    const item = from && drawn.items.find(({ kind, scope }) => kind === 'scope' && scope === from.scope);
-    const at = item && placed.at.get(item.id);
+    if (!from) return reveal();
+    const at = placeOf(from.scope);
     if (at) setOwn((last) => last && { ...last, x: last.x + at.x - from.x, y: last.y + at.y - at.height / 2 - from.top });
   }, [placed]);
   const act = (item: Item): void => {
@@ -62,12 +75,12 @@ function useHold({ drawn, placed, ...props }: DrawingProps & { placed: Placed },
 }
 
 function Placing(props: DrawingProps & { placed: Placed }): VNode {
-  const { drawn, placed, chosen } = props;
+  const { drawn, placed, chosen, scope } = props;
   const frame = useRef<HTMLDivElement>(null);
   const box = useSize(frame, { width: 900, height: HEIGHT_PX });
   const worst = drawn.items.find((item) => item.kind === 'operation' && item.nInvalid > 0) ?? drawn.items[0];
   const middle = placed.at.get(worst?.id ?? 0) ?? { x: placed.width / 2, y: placed.height / 2 };
-  const { view, setView, act } = useHold(props, firstView(placed, box, middle));
+  const { view, setView, act } = useHold(props, box, firstView(placed, box, middle));
   const [focus, setFocus] = useState<number>(drawn.items[0]?.id ?? 0);
   const fit = (): void => setView(fitView(placed, box));
   useHands(frame, { box, view, setView, fit });
@@ -86,7 +99,7 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
     }
     event.preventDefault();
   };
-  const shapes = useMemo(() => <Shapes {...{ drawn, placed, chosen, focus, act }} />, [drawn, placed, chosen, focus]);
+  const shapes = useMemo(() => <Shapes {...{ drawn, placed, chosen, scope, focus, act }} />, [drawn, placed, chosen, scope, focus]);
   return (
     <div class="td-box" ref={frame} tabIndex={-1} style={{ height: `${Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, placed.height + 24)))}px` }} onKeyDown={onKey}>
       <svg width="100%" height="100%" role="group" aria-label={`Graph of ${drawn.items.length} boxes and operations: arrow keys move between them, Enter opens a scope`}>

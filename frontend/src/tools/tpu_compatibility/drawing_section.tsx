@@ -12,7 +12,7 @@ import { Facts, Section } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawing } from './drawing';
 import { drawnOf, type Drawn, type Item } from './drawn';
-import { keyOf, toggled, validFraction, type Scope } from './model';
+import { boxesWith, keyOf, validFraction, type Scope } from './model';
 
 type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & { graph: string; scopes: readonly Scope[]; chosen: Scope | undefined; summary: Payload };
 
@@ -72,12 +72,12 @@ function Content({ payload, scopes, chosen, summary, params, setParams }: Omit<S
   const cut = scalarNumber(payload, 'n_cut') ?? 0;
   const toggle = ({ scope, isOpen }: Item): void => {
     const now = scopes[isOpen ? (scopes[scope]?.parent ?? 0) : scope];
-    setParams({ boxes: toggled(params['boxes'], scope), scope: (now && keyOf(now)) || undefined, node: undefined }, 'push');
+    setParams({ boxes: boxesWith(params['boxes'], [scope], !isOpen), scope: (now && keyOf(now)) || undefined, node: undefined }, 'push');
   };
   return (
     <div class="td-body">
       <div>
-        <Drawing drawn={drawn} chosen={item?.id ?? null} onToggle={toggle} onChoose={(next) => setParams({ node: next?.name }, 'push')} />
+        <Drawing drawn={drawn} chosen={item?.id ?? null} scope={chosen?.row ?? null} onToggle={toggle} onChoose={(next) => setParams({ node: next?.name }, 'push')} />
         {rest + cut > 0 && (
           <p class="muted td-note">
             {[rest && `${plural(rest, 'operation')} of large scopes stand together as “more”`, cut && `${plural(cut, 'edge')} are not drawn`].filter(Boolean).join('; ')}.

@@ -95,6 +95,20 @@ export function toggled(text: string | undefined, row: number): string | undefin
   return [...rows].join('.') || undefined;
 }
 
+/** The link's `boxes` with scopes of the drawing opened or closed, as `3o` and `17c`; what was said of them before is gone. */
+export function boxesWith(text: string | undefined, rows: readonly number[], isOpen: boolean): string | undefined {
+  const own = new Set(rows);
+  const others = (text ?? '').split('.').filter((part) => part && !own.has(Number.parseInt(part, 10)));
+  return [...others, ...rows.map((row) => `${row}${isOpen ? 'o' : 'c'}`)].join('.') || undefined;
+}
+
+/** A scope and what it is in, from the top, without the whole graph: to be open, so that what is in it is drawn. */
+export function wayTo(scopes: readonly Scope[], scope: Scope): number[] {
+  const way: number[] = [];
+  for (let at: Scope | undefined = scope; at && at.row > 0; at = scopes[at.parent]) way.unshift(at.row);
+  return way;
+}
+
 /** Rows of the tree in order: those whose ancestors are all open. `isInvalidOnly` leaves out scopes without incompatible operations. */
 export function visible(scopes: readonly Scope[], open: ReadonlySet<number>, isInvalidOnly: boolean): Scope[] {
   const shown = new Set<number>();

@@ -55,7 +55,7 @@ function Shape({ item, levels, box, isChosen, isTabStop, act }: ShapeProps): VNo
   };
   if (item.isOpen) {
     return (
-      <g class={`td-frame ${level}`} {...common}>
+      <g class={`td-frame ${level}${isChosen ? ' chosen' : ''}`} {...common}>
         <title>{titleOf(item)}</title>
         <rect class="box" x={left} y={top - FRAME_TITLE_PX * levels} width={box.width} height={box.height + FRAME_TITLE_PX * levels} rx={8} />
         <text x={left + 8} y={top - FRAME_TITLE_PX * (levels - 1) + 2}>
@@ -93,6 +93,8 @@ export interface ShapesProps {
   drawn: Drawn;
   placed: Placed;
   chosen: number | null;
+  /** Row of the scope that is chosen in the tree. */
+  scope: number | null;
   focus: number;
   act: (item: Item) => void;
 }
@@ -115,12 +117,12 @@ function Edges({ drawn, placed, chosen }: ShapesProps): VNode {
 
 /** Frames below edges below boxes. */
 export function Shapes(props: ShapesProps): VNode {
-  const { drawn, placed, chosen, focus, act } = props;
+  const { drawn, placed, chosen, scope, focus, act } = props;
   const levels = levelsOf(drawn.items);
   const of = (isOpen: boolean): (VNode | null)[] =>
     drawn.items.map((item) => {
       const box = placed.at.get(item.id);
-      return item.isOpen === isOpen && box ? <Shape key={item.id} item={item} levels={levels.get(item.id) ?? 1} box={box} isChosen={item.id === chosen} isTabStop={item.id === focus} act={act} /> : null;
+      return item.isOpen === isOpen && box ? <Shape key={item.id} item={item} levels={levels.get(item.id) ?? 1} box={box} isChosen={item.kind === 'scope' ? item.scope === scope : item.id === chosen} isTabStop={item.id === focus} act={act} /> : null;
     });
   return (
     <>

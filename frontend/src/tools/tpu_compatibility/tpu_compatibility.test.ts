@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
 import { tableData } from '../tool';
 import { drawnOf, isWithin, levelOf, levelsOf, nextItem, noteOf, shortName } from './drawn';
-import { keyOf, openAtFirst, openRows, scopeOfKey, scopesOf, toggled, validFraction, visible, within } from './model';
+import { boxesWith, keyOf, openAtFirst, openRows, scopeOfKey, scopesOf, toggled, validFraction, visible, wayTo, within } from './model';
 import type { Box } from './placed';
 
 /** A column of booleans, as the server sends them. */
@@ -52,6 +52,15 @@ describe('the tree of scopes', () => {
     expect(toggled('1.5', 5)).toBe('1');
     expect(toggled('5', 5)).toBeUndefined();
     expect([...openRows(SCOPES, '1.nonsense.2.99')]).toEqual([0, 4, 5]);
+  });
+
+  it('opens the way to a scope in the drawing', () => {
+    expect(wayTo(SCOPES, SCOPES[6]!)).toEqual([4, 5, 6]);
+    expect(wayTo(SCOPES, SCOPES[0]!)).toEqual([]);
+    expect(boxesWith(undefined, [4, 5], true)).toBe('4o.5o');
+    expect(boxesWith('5c.4.40.2', [4, 5], true)).toBe('40.2.4o.5o');
+    expect(boxesWith('5o', [5], false)).toBe('5c');
+    expect(boxesWith(undefined, [], true)).toBeUndefined();
   });
 
   it('finds a scope by its link, and what is in it', () => {

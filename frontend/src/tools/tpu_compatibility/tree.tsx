@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { format } from '../../base/units';
-import { keyOf, openRows, toggled, validFraction, visible, type Scope } from './model';
+import { openRows, toggled, validFraction, visible, type Scope } from './model';
 
 const ROWS_AT_ONCE = 300;
 
@@ -70,7 +70,7 @@ export interface TreeProps {
   open: string | undefined;
   isInvalidOnly: boolean;
   onOpen: (open: string | undefined) => void;
-  onChoose: (key: string) => void;
+  onChoose: (scope: Scope) => void;
 }
 
 export function Tree({ scopes, chosen, open, isInvalidOnly, onOpen, onChoose }: TreeProps): VNode {
@@ -93,7 +93,7 @@ export function Tree({ scopes, chosen, open, isInvalidOnly, onOpen, onChoose }: 
           isOpen={opened.has(scope.row)}
           isChosen={(chosen?.row ?? 0) === scope.row}
           onToggle={() => onOpen(toggled(open, scope.row))}
-          onChoose={() => onChoose(keyOf(scope))}
+          onChoose={() => onChoose(scope)}
         />
       ))}
       {rows.length > nRows && (

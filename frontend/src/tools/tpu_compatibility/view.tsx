@@ -11,7 +11,7 @@ import { parseView, PLAIN_VIEW, viewChange, type TableColumn, type TableView } f
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { DrawingSection } from './drawing_section';
-import { scopeOfKey, scopesOf, within, type Scope } from './model';
+import { boxesWith, keyOf, scopeOfKey, scopesOf, wayTo, within, type Scope } from './model';
 import { Tree } from './tree';
 import './style.css';
 
@@ -98,7 +98,7 @@ export function TpuCompatibilityView({ payload, run, hosts, params, setParams }:
       <DrawingSection {...{ run, hosts, params, setParams, scopes, chosen }} graph={String(shown?.['graph'] ?? '')} summary={payload} />
       <Section
         title="Scopes"
-        note="choose a scope to see what is in it"
+        note="choose a scope to see what is in it, here and in the drawing"
         end={<Segments label="Show" choices={TREES} chosen={isInvalidOnly ? 'invalid' : 'all'} onChoose={(name) => setParams({ tree: name === 'invalid' ? 'invalid' : undefined }, 'push')} />}
       >
         <p class="tc-legend">
@@ -110,7 +110,7 @@ export function TpuCompatibilityView({ payload, run, hosts, params, setParams }:
           open={params['open']}
           isInvalidOnly={isInvalidOnly}
           onOpen={(open) => setParams({ open }, 'replace')}
-          onChoose={(scope) => setParams({ scope: scope || undefined }, 'push')}
+          onChoose={(scope) => setParams({ scope: keyOf(scope) || undefined, boxes: boxesWith(params['boxes'], wayTo(scopes, scope), true), node: undefined }, 'push')}
         />
       </Section>
       {incompatible && incompatible.n_rows > 0 && (

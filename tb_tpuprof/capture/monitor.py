@@ -98,8 +98,8 @@ class MonitorOptions:
 class MonitorSample:
     """One target in one query. `n` counts samples over all targets. `source` says how it was measured; empty where it failed.
 
-    Fractions are 0-1 and times picoseconds. With `error` (and `remedy`) in words there are no numbers; what level 1 does not ask
-    for, or the server does not tell, is None.
+    Fractions are 0-1 and times picoseconds. With `error` (and `remedy`) in words there are no numbers, and `is_busy` says that the
+    target answers but has nothing to tell just now; what level 1 does not ask for, or the server does not tell, is None.
     """
 
     n: int
@@ -120,8 +120,9 @@ class MonitorSample:
     input_fraction_max: float | None = None
     error: str = ""
     remedy: str = ""
+    is_busy: bool = False
 
-    def row(self) -> dict[str, str | int | float | None]:
+    def row(self) -> dict[str, str | int | float | bool | None]:
         """The fields by name, as they stand in JSON."""
         return dict(vars(self))
 
@@ -177,7 +178,7 @@ class _Asking:
         try:
             return self._sample(target), None
         except CaptureFailed as error:
-            return _empty(target, error.message, error.remedy), error
+            return _empty(target, error.message, error.remedy, error.reason in _TRANSIENT), error
         except ProfilerError as error:
             return _empty(target, error.message, error.remedy), None
         except MemoryError:
@@ -204,8 +205,8 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _empty(target: Target, error: str, remedy: str) -> MonitorSample:
-    return MonitorSample(0, 0, _now_ms(), str(target), error=error, remedy=remedy)
+def _empty(target: Target, error: str, remedy: str, is_busy: bool = False) -> MonitorSample:
+    return MonitorSample(0, 0, _now_ms(), str(target), error=error, remedy=remedy, is_busy=is_busy)
 
 
 def _of_profile(target: Target, found: Measured, level: int) -> MonitorSample:

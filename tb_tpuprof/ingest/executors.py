@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
@@ -33,6 +35,8 @@ MANY_HOSTS = 16
 _HOSTS_PER_PROCESS = 4
 _MOST_PROCESSES = 32
 _CONNECT_SECONDS = 10
+_GUARD = 'Processes import the script that starts them: what the script does must stand below `if __name__ == "__main__":`.'
+_INSTEAD = f"With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this process."
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
 
@@ -59,6 +63,8 @@ def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
     name = check_name(name)
     n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts // _HOSTS_PER_PROCESS)
     is_worth_it = name == "processes" or (name == "auto" and n_hosts > MANY_HOSTS and n_processes > 1)
+    if is_worth_it and _is_importing_script():
+        raise ExecutorFailed(f"This script asks again in each of the processes that it started. {_GUARD}", _INSTEAD)
     try:
         if name.startswith(DASK):
             yield _dask(name.removeprefix(DASK)).get_executor(pure=False)
@@ -70,9 +76,22 @@ def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
     except (BrokenExecutor, UnpicklingError, OSError) as error:
         with _lock:
             _clients.pop(name.removeprefix(DASK), None)
-        raise ExecutorFailed(
-            f"The executor {name} failed: {error}", "Try again; with the executor threads analyses run in this process."
-        ) from error
+        hint = f" {_GUARD} {_INSTEAD}" if isinstance(error, BrokenExecutor) and is_worth_it and _has_no_guard() else ""
+        raise ExecutorFailed(f"The executor {name} failed: {error}{hint}", f"Try again. {_INSTEAD}") from error
+
+
+def _has_no_guard() -> bool:
+    """Whether processes started from here import a script that does not ask whether it is the one that was started."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    try:
+        return path is not None and b"__name__" not in Path(path).read_bytes()
+    except OSError:
+        return False
+
+
+def _is_importing_script() -> bool:
+    """Whether this is such a process, and its script's import has come here: it may not start processes in turn."""
+    return bool(getattr(multiprocessing.current_process(), "_inheriting", False))
 
 
 def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]]) -> list[bytes | None]:

@@ -48,6 +48,7 @@ class CaptureRoutes:
             "/capture/cancel": wsgi(None, self.cancel),
             "/monitor": wsgi(self.samples, self.watch),
             "/monitor/stop": wsgi(None, self.stop),
+            "/monitor/leave": wsgi(None, self.leave),
         }
 
     def describe(self, _request: Request) -> Body:
@@ -100,6 +101,11 @@ class CaptureRoutes:
     def stop(self, request: Request) -> Body:
         """End monitoring."""
         self.monitors.get(_id(self._allowed(request), "monitor")).stop()
+        return _json({}, 202)
+
+    def leave(self, request: Request) -> Body:
+        """End monitoring in a moment, unless it is asked for again."""
+        self.monitors.get(_id(self._allowed(request), "monitor")).leave()
         return _json({}, 202)
 
     def _allowed(self, request: Request) -> dict[str, Any]:

@@ -19,10 +19,12 @@ logger = logging.getLogger("tb_tpuprof")
 MAX_SAMPLES = 10_000
 MAX_RUNNING, MAX_REMEMBERED = 4, 8
 FORGOTTEN_AFTER_S = 120.0  # browsers let a hidden page ask once a minute
+LEFT_AFTER_S = 4.0  # a page that goes says so; one that is only loaded again asks anew before that
+_SETTLED_S = 0.3  # a question that was on its way when the page went comes no later
 
 
 class Monitor:
-    """One page's monitoring. Whoever closes the page does not say so: unasked for two minutes, it stops by itself."""
+    """One page's monitoring. A page that goes says so, most of the time: unasked for seconds then, else for two minutes, it stops."""
 
     def __init__(self, request: CaptureRequest, options: MonitorOptions) -> None:
         self.id = secrets.token_urlsafe(9)
@@ -33,6 +35,7 @@ class Monitor:
         self._message = self._remedy = self._source = ""
         self._samples: deque[dict[str, object]] = deque(maxlen=MAX_SAMPLES)
         self._asked_s = time.monotonic()
+        self._left_s: float | None = None
         self._patience_s = max(FORGOTTEN_AFTER_S, 3 * options.interval_ms / 1000)
         self._threads = [
             threading.Thread(target=work, name=f"tb_tpuprof monitor {self.id}", daemon=True) for work in (self._gather, self._watch)
@@ -47,6 +50,10 @@ class Monitor:
         """End it: calls under way are cut off."""
         self._cancel.set()
 
+    def leave(self) -> None:
+        """The page goes away: the job is no longer disturbed, unless somebody asks again in a moment."""
+        self._left_s = time.monotonic()
+
     def wait(self, seconds: float) -> bool:
         """Wait for its end; whether it has come."""
         for thread in self._threads:
@@ -56,6 +63,8 @@ class Monitor:
     def status(self, since: int) -> dict[str, object]:
         """What `GET monitor` tells: the samples from number `since` on."""
         self._asked_s = time.monotonic()
+        if self._left_s is not None and self._asked_s - self._left_s > _SETTLED_S:
+            self._left_s = None
         samples = [sample for sample in tuple(self._samples) if int(str(sample["n"])) >= since]
         told = {"monitor": self.id, "state": self.state, "message": self._message, "remedy": self._remedy, "source": self._source}
         return {**told, "samples": samples}
@@ -76,8 +85,9 @@ class Monitor:
         self._cancel.set()
 
     def _watch(self) -> None:
-        while not self._cancel.wait(1.0):
-            if time.monotonic() - self._asked_s > self._patience_s:
+        while not self._cancel.wait(0.5):
+            now_s, left_s = time.monotonic(), self._left_s
+            if now_s - self._asked_s > self._patience_s or (left_s is not None and now_s - left_s > LEFT_AFTER_S):
                 self._message = "It was stopped because no page asked for it any more."
                 self._cancel.set()
 

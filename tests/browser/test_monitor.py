@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tb_tpuprof.capture.messages import MONITOR
 from tests.browser.conftest import Server, start_tensorboard
 from tests.browser.walking import expect_state, expect_tool, frame_of, heading, link, open_tool, state_of
-from tests.capture.double import free_target, good, raw, serving
+from tests.capture.double import free_target, good, raw, serving, status
 from tests.capture.monitor_double import LEVEL_2, monitor_reply
 from tests.free_port import free_port
 from tests.golden_files import demo_runs
@@ -102,6 +104,27 @@ def test_the_numbers_of_short_profiles_are_called_that(page: Page, server: Serve
         watch_job(page, server, str(target))
         expect(main(page).get_by_label("Verdict")).to_contain_text("short profiles")
         expect(main(page).get_by_label("Verdict")).to_contain_text("A step takes")
+        stop(page)
+
+
+def test_a_page_that_is_closed_leaves_the_job_alone(page: Page, server: Server) -> None:
+    """Within seconds: until then everybody else's profile of the job is refused."""
+    with serving(good(xspace=XSPACE)) as (target, profiler):
+        watch_job(page, server, str(target))
+        expect(main(page)).to_contain_text("samples", timeout=20_000)
+        page.close()
+        time.sleep(6)
+        n_requests = len(profiler.requests)
+        time.sleep(1)
+        assert n_requests
+        assert len(profiler.requests) == n_requests
+
+
+def test_a_busy_job_is_told_from_one_that_is_gone(page: Page, server: Server) -> None:
+    with serving(status(grpc.StatusCode.ALREADY_EXISTS, "Another profiling session active.")) as (target, _):
+        watch_job(page, server, str(target))
+        expect(main(page)).to_contain_text(f"No numbers just now. Another profile is running on {target}.", timeout=20_000)
+        expect(main(page)).not_to_contain_text("does not answer")
         stop(page)
 
 

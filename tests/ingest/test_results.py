@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -189,6 +191,25 @@ def test_processes_that_die_are_an_error_with_a_remedy() -> None:
 
     with pytest.raises(ExecutorFailed, match="processes failed"):
         die()
+
+
+@pytest.mark.parametrize("guard", ["", 'if __name__ == "__main__": '])
+def test_a_script_without_a_guard_is_told_so(run: Path, tmp_path: Path, guard: str) -> None:
+    """The processes import it, and it asks again in each: with a guard it has its answer."""
+    script = tmp_path / "script.py"
+    ask = f"print(len(get_tool('overview_page').run(Session({str(run)!r}, cache=False, executor='processes'), None, {{}}).hosts))"
+    script.write_text(f"from tb_tpuprof.session import Session\nfrom tb_tpuprof.tools import get_tool\n{guard}{ask}\n")
+    paths = os.pathsep.join([str(Path(results.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=120
+    )
+    if guard:
+        assert (done.stdout, done.returncode) == ("20\n", 0), done.stderr
+        return
+    last = done.stderr.strip().splitlines()[-1]
+    assert "ExecutorFailed: The executor processes failed" in last
+    assert 'below `if __name__ == "__main__":`' in last
+    assert "TPUPROF_EXECUTOR=threads" in last
 
 
 @pytest.mark.parametrize(

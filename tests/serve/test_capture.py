@@ -171,7 +171,7 @@ FOREIGN: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
-@pytest.mark.parametrize("path", ["/capture", "/capture/cancel", "/monitor", "/monitor/stop"])
+@pytest.mark.parametrize("path", ["/capture", "/capture/cancel", "/monitor", "/monitor/stop", "/monitor/leave"])
 def test_requests_from_elsewhere_are_refused(page: Page, headers: dict[str, str], path: str) -> None:
     with serving(good()) as (target, double):
         response = page.post(path, {"targets": str(target)}, **headers)
@@ -186,7 +186,7 @@ def test_a_proxy_may_rename_the_host(page: Page) -> None:
     assert kind_of(forwarded) == "bad_parameter"
 
 
-@pytest.mark.parametrize("path", ["/capture/cancel", "/monitor/stop"])
+@pytest.mark.parametrize("path", ["/capture/cancel", "/monitor/stop", "/monitor/leave"])
 def test_what_changes_something_is_no_get(page: Page, path: str) -> None:
     response = page.get(path)
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
@@ -368,6 +368,29 @@ def test_a_monitor_that_nobody_asks_about_stops(page: Page, watched: Callable[..
         assert page.routes.capture.monitors.get(monitor).wait(10)
     assert samples(page, monitor)["state"] == "stopped"
     assert "no page" in samples(page, monitor)["message"]
+
+
+def test_a_monitor_whose_page_goes_stops_in_a_moment(page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call under way is cut off too: the job is free for others."""
+    monkeypatch.setattr(monitors, "LEFT_AFTER_S", 0.2)
+    with serving(hanging(threading.Event())) as (target, _):
+        monitor = watched(target, interval_ms=60_000)
+        assert page.post("/monitor/leave", {"monitor": monitor}).status_code == 202
+        begun = time.monotonic()
+        assert page.routes.capture.monitors.get(monitor).wait(10)
+        assert time.monotonic() - begun < 5
+    assert "no page" in samples(page, monitor)["message"]
+
+
+def test_a_monitor_whose_page_is_loaded_again_goes_on(page: Page, watched: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitors, "LEFT_AFTER_S", 0.8)
+    monkeypatch.setattr(monitors, "_SETTLED_S", 0.0)
+    with serving(good()) as (target, _):
+        monitor = watched(target)
+        assert page.post("/monitor/leave", {"monitor": monitor}).status_code == 202
+        samples(page, monitor)
+        assert not page.routes.capture.monitors.get(monitor).wait(1.0)
+        assert samples(page, monitor)["state"] == "running"
 
 
 def test_a_few_monitors_at_a_time(page: Page, watched: Callable[..., str]) -> None:

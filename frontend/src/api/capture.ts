@@ -97,6 +97,8 @@ export interface MonitorSample {
   input_fraction_max: number | null;
   error: string;
   remedy: string;
+  /** With an error: the target answers, but has nothing to tell just now. */
+  is_busy: boolean;
 }
 
 export interface MonitorAnswer {
@@ -116,3 +118,5 @@ export const postCapture = (token: string, body: CaptureRequest): Promise<{ capt
 export const postCancel = (token: string, capture: string): Promise<object> => post('capture/cancel', token, { capture });
 export const postMonitor = (token: string, body: MonitorRequest): Promise<{ monitor: string }> => post('monitor', token, body);
 export const postStop = (token: string, monitor: string): Promise<object> => post('monitor/stop', token, { monitor });
+/** Sent by a page that goes away: it outlives the page. */
+export const postLeave = (token: string, monitor: string): Promise<object> => post('monitor/leave', token, { monitor }, true);

@@ -123,9 +123,9 @@ export async function fetchFresh<T>(path: string, query: Record<string, string> 
 }
 
 /** Makes the server do something. The token proves that our own page asks, and no other that the browser has open. */
-export async function post<T>(path: string, token: string, body: object): Promise<T> {
+export async function post<T>(path: string, token: string, body: object, keepalive = false): Promise<T> {
   const headers = { 'Content-Type': 'application/json', 'X-Tpuprof-Token': token };
-  return (await read(await request(apiUrl(path), undefined, { method: 'POST', headers, body: JSON.stringify(body) }))) as T;
+  return (await read(await request(apiUrl(path), undefined, { method: 'POST', headers, body: JSON.stringify(body), keepalive }))) as T;
 }
 
 /** Runs come and go. */

@@ -1,9 +1,9 @@
 /** The monitor that runs or has just ended: started, followed while the page lives, stopped; its samples as they come. */
 import { computed, signal } from '@preact/signals';
-import { fetchMonitor, postMonitor, postStop, type MonitorAnswer, type MonitorRequest, type MonitorSample } from '../api/capture';
+import { fetchMonitor, postLeave, postMonitor, postStop, type MonitorAnswer, type MonitorRequest, type MonitorSample } from '../api/capture';
 import type { ApiError } from '../api/client';
 import { recall, remember } from '../base/storage';
-import { withToken } from './capture';
+import { captureInfo, withToken } from './capture';
 import { asApiError } from './payload';
 
 const POLL_MS = 1000;
@@ -92,4 +92,11 @@ export async function stopMonitor(): Promise<void> {
   } catch (error) {
     monitorError.value = asApiError(error);
   }
+}
+
+/** The page goes: without it nobody needs to disturb the job. Where it is only loaded again, asking for samples goes on. */
+export function leaveMonitor(): void {
+  const known = monitor.value;
+  if (known?.state !== 'running' || !captureInfo.value) return;
+  postLeave(captureInfo.value.token, known.monitor).catch(() => undefined);
 }

@@ -1,8 +1,9 @@
 /** Finds again, after a reload, the capture that runs and the monitor that this tab started. */
 import { followCapture, loadCaptureInfo } from './capture';
-import { followMonitor, ownMonitor } from './monitor';
+import { followMonitor, leaveMonitor, ownMonitor } from './monitor';
 
 export async function findRunning(): Promise<void> {
+  window.addEventListener('pagehide', leaveMonitor);
   const monitor = ownMonitor();
   if (monitor) void followMonitor(monitor);
   const info = await loadCaptureInfo();

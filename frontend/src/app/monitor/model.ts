@@ -138,9 +138,11 @@ export function verdictOf(answer: Pick<MonitorAnswer, 'source' | 'state'> | null
   const failed = newest.filter(({ error }) => error);
   const details = answer && samples.length ? [sourceText(answer.source)] : [];
   if (failed.length && failed.length === newest.length) {
-    return { level: 'bad', text: `${pluralTargets(failed.length)} does not answer. ${failedText(failed)}`, details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [] };
+    const isBusy = failed.every(({ is_busy }) => is_busy);
+    const text = isBusy ? `No numbers just now. ${failedText(failed)}` : `${pluralTargets(failed.length)} does not answer. ${failedText(failed.filter(({ is_busy }) => !is_busy))}`;
+    return { level: isBusy ? 'warn' : 'bad', text, details: answer?.state === 'running' ? ['It is asked again at each interval.'] : [] };
   }
-  if (failed.length) details.unshift(`${plural(failed.length, 'target')} of ${newest.length} could not be reached. ${failedText(failed)}`);
+  if (failed.length) details.unshift(`${plural(failed.length, 'target')} of ${newest.length} ${failed.every(({ is_busy }) => is_busy) ? 'had nothing to tell just now' : 'could not be reached'}. ${failedText(failed)}`);
   const slowest = worstOf(newest, TILES[0] as Tile);
   if (!slowest) return { level: 'unknown', text: idleText(newest), details };
   const waits = worstOf(newest, TILES[1] as Tile);

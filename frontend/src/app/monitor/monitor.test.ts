@@ -24,6 +24,7 @@ const sample = (n: number, change: Partial<MonitorSample> = {}): MonitorSample =
   input_fraction_max: 0.4,
   error: '',
   remedy: '',
+  is_busy: false,
   ...change,
 });
 const NOTHING = { device_idle_fraction: null, step_time_avg_ps: null, step_time_min_ps: null, step_time_max_ps: null, n_steps: null, input_fraction_avg: null, input_fraction_min: null, input_fraction_max: null };
@@ -111,6 +112,15 @@ describe('the sentence', () => {
   it('names a target once', () => {
     const dead = sample(0, { ...NOTHING, error: 'a:1 refused the connection.', remedy: 'Is it there?' });
     expect(verdictOf(running, [dead]).text).toBe('The target does not answer. a:1 refused the connection. Is it there?');
+  });
+
+  it('tells a busy target from one that is not there', () => {
+    const busy = sample(0, { ...NOTHING, error: 'Another profile is running on a:1.', remedy: 'Wait until it ends.', is_busy: true });
+    expect(verdictOf(running, [busy])).toMatchObject({ level: 'warn', text: 'No numbers just now. Another profile is running on a:1. Wait until it ends.' });
+    expect(verdictOf(running, [sample(0, { target: 'b:1' }), busy]).details[0]).toContain('1 target of 2 had nothing to tell just now. Another profile');
+    const dead = sample(1, { ...NOTHING, target: 'b:1', error: 'b:1 refused.' });
+    expect(verdictOf(running, [busy, dead])).toMatchObject({ level: 'bad' });
+    expect(verdictOf(running, [busy, dead]).text).toContain('does not answer. b:1 refused.');
   });
 
   it('says who does not answer, and goes on with the others', () => {

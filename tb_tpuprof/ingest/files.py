@@ -98,13 +98,13 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
         n_parts = min(os.cpu_count() or 1, 4)
         bounds = [size * i // n_parts for i in range(n_parts + 1)]
         with ThreadPoolExecutor(n_parts) as pool:
-            done = list(pool.map(lambda a, b: _fill(file.fileno(), data[a:b], a), bounds, bounds[1:]))
+            done = list(pool.map(lambda a, b: fill(file.fileno(), data[a:b], a), bounds, bounds[1:]))
         if not all(done):
             raise StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")
         return data
 
 
-def _fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
+def fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
     """Fill an array from a position of a file; False where the file ends before."""
     while len(part):
         n = os.preadv(file, [part.data], position)
@@ -114,16 +114,16 @@ def _fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
     return True
 
 
-def read_range(state: FileState, position: int, size: int) -> bytes:
+def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uint8]:
     """Part of a plain file that must still be as it was. Raises StorageError where it is gone or has changed."""
     _check_unchanged(state)
     with storage_errors(state.path):
         if is_url(state.path):
             fs, inner = filesystem(state.path)
-            return bytes(fs.cat_file(inner, start=position, end=position + size))
-        with open(state.path, "rb") as file:
-            file.seek(position)
-            return file.read(size)
+            return np.frombuffer(fs.cat_file(inner, start=position, end=position + size), np.uint8)
+        with open(state.path, "rb", buffering=0) as file:
+            data = np.empty(max(0, min(size, state.size_bytes - position)), np.uint8)
+            return data if fill(file.fileno(), data, position) else data[:0]
 
 
 def read_packed_range(state: FileState, position: int, size: int) -> bytes:

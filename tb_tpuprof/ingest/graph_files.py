@@ -91,7 +91,7 @@ def read_place(place: GraphPlace) -> Graph:
     """The graph that stands at a place. Raises StorageError where the file is gone, TraceFormatError where that is no graph."""
     if place.size_bytes > MAX_GRAPH_BYTES:
         raise TraceFormatError(place.path, place.position, f"holds a graph of {place.size_bytes} bytes")
-    data = np.frombuffer(read_range(file_state(place.path), place.position, place.size_bytes), np.uint8)
+    data = read_range(file_state(place.path), place.position, place.size_bytes)
     graph = read_graph(data, 0, len(data))
     if not len(graph):
         raise TraceFormatError(place.path, place.position, "holds a graph without nodes that can be read", "Write the graph again.")
@@ -150,7 +150,7 @@ def _in_events(state: FileState, name: str, notes: list[str]) -> Iterator[_Found
     """Graphs in an event file whose checksums hold."""
     limit = _limit(state.path)
     if state.size_bytes > limit:
-        data = np.frombuffer(read_range(state, 0, limit), np.uint8)
+        data = read_range(state, 0, limit)
     else:
         data, _ = read_file(state.path)
     starts, sizes, wrong = record_spans(data)

@@ -28,6 +28,10 @@ class FileSource:
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the file. Raises StorageError where it is gone or has changed."""
+        return self.block(position, size).tobytes()
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array, which large parts are read into at once."""
         return read_range(self.state, position, size)
 
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
@@ -42,7 +46,7 @@ class FileSource:
 
     def programs(self, trace: Trace) -> Programs:
         """The compiled programs of the host."""
-        return programs_of(trace)
+        return programs_of(trace, self.block)
 
     def _message(self, position: int) -> bytes:
         """The event's message, whose tag stands at `position`."""
@@ -63,7 +67,11 @@ class BytesSource(FileSource):
 
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the XSpace."""
-        return self.data[position : position + size].tobytes()
+        return self.block(position, size).tobytes()
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array, of the same memory."""
+        return self.data[position : position + size]
 
 
 class PackedSource(FileSource):
@@ -72,6 +80,10 @@ class PackedSource(FileSource):
     def read(self, position: int, size: int) -> bytes:
         """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
         return read_packed_range(self.state, position, size)
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array."""
+        return np.frombuffer(self.read(position, size), np.uint8)
 
 
 def stat_names(trace: Trace, plane: int) -> dict[int, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -116,9 +117,9 @@ def unpadded_sizes(module: HloModule, buffers: BufferAssignment) -> Ints:
     whole = np.array([s.size_bytes for s in module.shapes] or [0], np.int64)
     result: Ints = np.where(shape >= 0, whole[shape], table["size_bytes"]).astype(np.int64)
     parts: dict[tuple[int, tuple[int, ...]], int] = {}
-    for row, index in enumerate(buffers.shape_index):
-        if index and shape[row] >= 0:
-            key = (int(shape[row]), index)
+    for row in compress(range(len(shape)), buffers.shape_index):  # those with an index: most have none
+        if shape[row] >= 0:
+            key = (int(shape[row]), index := buffers.shape_index[row])
             if key not in parts:
                 parts[key] = part_of(module.shapes[key[0]], index).size_bytes
             result[row] = parts[key]

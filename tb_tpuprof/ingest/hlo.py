@@ -8,7 +8,10 @@ What is malformed or refers to nothing is left out and counted. Field numbers ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +36,8 @@ MAX_INSTRUCTIONS = 2**31 - 2
 # Instruction fields: texts, messages and numbers that become columns.
 _NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET = 1, 2, 3, 7, 43, 11, 28
 _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL = 35, 9, 13, 26
-_INSTRUCTION = numbers(_NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET, _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL)
+_INSTRUCTION = numbers(_NAME, _OPCODE, _SHAPE, _METADATA, _BACKEND, _KIND, _TARGET, _ID, _PARAMETER, _TUPLE_INDEX, _CHANNEL, 38)
+_CALLS = 11  # place of the computations called among these
 _METADATA_FIELDS = numbers(1, 2, 3, 12, 4, 15)  # op_type, op_name, source_file, deduplicated_name; source_line, stack_frame
 
 
@@ -94,24 +98,27 @@ class _Reading:
         offsets, at, length = parts(self.data, starts, sizes, 2)
         if len(at) > MAX_INSTRUCTIONS:
             raise TraceFormatError(self.path, -1, f"holds {len(at)} instructions, more than can be opened")
-        values, lengths, _, bad = spans(self.data, at, length, _INSTRUCTION)
+        values, lengths, counts, bad = spans(self.data, at, length, _INSTRUCTION)
         self.damage.add("instructions malformed", bad.sum())
-        metadata, metadata_sizes, _, _ = spans(self.data, *_span(values, lengths, 3), _METADATA_FIELDS)
-        opcodes, opcode = self._intern([_span(values, lengths, 1)])
-        texts = [_span(values, lengths, i) for i in (0, 5, 6)] + [_span(metadata, metadata_sizes, i) for i in range(4)]
-        strings, ids = self._intern([*texts, _span(own, own_sizes, 0), _span(own, own_sizes, 4)])
-        n, k = len(at), len(starts)
-        part = [ids[i * n : (i + 1) * n] for i in range(7)] + [ids[7 * n : 7 * n + k], ids[7 * n + k :]]
-        shapes, shape = self._shapes(*_span(values, lengths, 2))
+        k, ids = len(starts), values[:, 7].copy()
+        (metadata, strings, part), (links, opcodes, opcode, shapes, shape) = _both(
+            len(at),
+            lambda: self._texts(values, lengths, own, own_sizes),
+            lambda: (
+                self._links(ids, own, (at, length, counts[:, _CALLS]), offsets),
+                *self._opcodes(values[:, 1], lengths[:, 1]),
+                *self._shapes(*_span(values, lengths, 2)),
+            ),
+        )
+        operands, calls, root = links
         columns = {
-            "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)), "id": values[:, 7].copy(), "name": part[0],
+            "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)), "id": ids, "name": part[0],
             "opcode": opcode, "shape": shape, "op_type": part[3], "op_name": part[4], "source_file": part[5],
             "source_line": _int32(metadata[:, 4]), "stack_frame": _int32(metadata[:, 5]), "deduplicated_name": part[6],
             "fusion_kind": part[1], "custom_call_target": part[2], "parameter_number": values[:, 8].copy(),
             "tuple_index": values[:, 9].copy(), "channel_id": values[:, 10].copy(), "backend_position": values[:, 4].copy(),
             "backend_size": np.maximum(lengths[:, 4], 0), "position": at, "size": length,
         }  # fmt: skip
-        operands, calls, root = self._links(columns["id"], own, (at, length), offsets)
         computations = {
             "id": own[:, 1].copy(), "name": part[7], "root": root, "first_instruction": offsets[:-1].astype(np.int32),
             "n_instructions": np.diff(offsets).astype(np.int32), "is_fusion": own[:, 3] != 0, "execution_thread": part[8],
@@ -124,15 +131,29 @@ class _Reading:
             operands, calls, shapes, tuple(opcodes.all), strings, self.data, source,
         )  # fmt: skip
 
-    def _intern(self, texts: list[tuple[Ints, Ints]]) -> tuple[SpanStrings, Rows]:
-        """Distinct strings and the id of each, one after the other."""
-        starts, sizes = np.concatenate([part[0] for part in texts]), np.concatenate([part[1] for part in texts])
-        given = np.flatnonzero(sizes)
-        starts, lengths = np.append(starts[given], 0), np.append(sizes[given], 0)  # the last one is what absent texts are
+    def _texts(self, values: Ints, lengths: Ints, own: Ints, own_sizes: Ints) -> tuple[Ints, SpanStrings, list[Rows]]:
+        """Metadata of instructions; the strings of instructions and computations, and which of them each has."""
+        metadata, sizes, _, _ = spans(self.data, *_span(values, lengths, 3), _METADATA_FIELDS)
+        texts = [(values[:, i], lengths[:, i]) for i in (0, 5, 6)] + [(metadata[:, i], sizes[:, i]) for i in range(4)]
+        return metadata, *self._intern([*texts, (own[:, 0], own_sizes[:, 0]), (own[:, 4], own_sizes[:, 4])])
+
+    def _opcodes(self, starts: Ints, sizes: Ints) -> tuple[SpanStrings, Rows]:
+        strings, (opcode,) = self._intern([(starts, sizes)])
+        return strings, opcode
+
+    def _intern(self, texts: list[tuple[Ints, Ints]]) -> tuple[SpanStrings, list[Rows]]:
+        """Distinct strings, and the id of each in the columns of texts (their positions and sizes)."""
+        given = [np.flatnonzero(sizes > 0) for _, sizes in texts]
+        nothing = np.zeros(1, np.int64)  # the last one is what absent texts are
+        starts = np.concatenate([*(values[rows] for (values, _), rows in zip(texts, given, strict=True)), nothing])
+        lengths = np.concatenate([*(sizes[rows] for (_, sizes), rows in zip(texts, given, strict=True)), nothing])
         own, first = intern(self.data, starts, lengths, _SEED)
-        ids = np.full(len(sizes), own[-1], np.int32)
-        ids[given] = own[:-1]
-        return SpanStrings(self.data, starts[first], lengths[first]), ids
+        columns, at = [], 0
+        for (_, sizes), rows in zip(texts, given, strict=True):
+            columns.append(np.full(len(sizes), own[-1], np.int32))
+            columns[-1][rows] = own[at : at + len(rows)]
+            at += len(rows)
+        return SpanStrings(self.data, starts[first], lengths[first]), columns
 
     def _shapes(self, starts: Ints, sizes: Ints) -> tuple[tuple[Shape, ...], Rows]:
         ids, first = intern(self.data, starts, sizes, _SEED)
@@ -142,14 +163,19 @@ class _Reading:
         self.damage.add("shapes malformed", reader.n_damaged)
         return shapes, ids
 
-    def _links(self, ids: Ints, own: Ints, place: tuple[Ints, Ints], offsets: Ints) -> tuple[Ragged, Ragged, Rows]:
-        """Operands, called computations and roots as rows."""
+    def _links(self, ids: Ints, own: Ints, place: tuple[Ints, Ints, Ints], offsets: Ints) -> tuple[Ragged, Ragged, Rows]:
+        """Operands, called computations and roots as rows; `place` is where instructions stand and how often each says what it calls."""
+        at, size, n_calls = place
         order = np.argsort(ids, kind="stable")
         ordered = ids[order]
         self.damage.add("instructions that share an id", (np.diff(ordered) == 0).sum() if len(ids) else 0)
-        operand_offsets, operand_ids = ints(self.data, *place, 36)
+        operand_offsets, operand_ids = ints(self.data, at, size, 36)
         operand = find_ids(ordered, order, operand_ids)
-        call_offsets, call_ids = ints(self.data, *place, 38)
+        calling = np.flatnonzero(n_calls)
+        some_offsets, call_ids = ints(self.data, at[calling], size[calling], 38)
+        call_offsets = np.zeros(len(at) + 1, np.int64)
+        call_offsets[calling + 1] = np.diff(some_offsets)
+        np.cumsum(call_offsets, out=call_offsets)
         by_id = np.argsort(own[:, 1], kind="stable")
         call = find_ids(own[by_id, 1], by_id, call_ids)
         root = find_ids(ordered, order, own[:, 2].copy())
@@ -180,6 +206,20 @@ class _Reading:
             self.top.text(1), program_id, module_id, int(entry[0]) if len(entry) else last, assignment[1] > 0,
             self.damage.n, self.damage.texts,
         )  # fmt: skip
+
+
+_MANY = 20_000  # instructions from which on a thread is worth its start
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+
+def _both(n: int, first: Callable[[], _A], second: Callable[[], _B]) -> tuple[_A, _B]:
+    """Two parts of the reading that have nothing to do with one another, side by side where there is much to do."""
+    if n < _MANY:
+        return first(), second()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(second)
+        return first(), other.result()
 
 
 _SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions

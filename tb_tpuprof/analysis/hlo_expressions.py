@@ -10,11 +10,13 @@ from tb_tpuprof.analysis.hlo_text import TextOptions, instruction_text
 from tb_tpuprof.analysis.hlo_work import ProgramCosts
 from tb_tpuprof.trace.trace import Trace
 
-ONE_LINE = TextOptions(metadata=False, program_shape=False, control=False, operand_numbers=False, backend_config=False, literal_limit=16)
+ONE_LINE = TextOptions(
+    metadata=False, program_shape=False, control=False, operand_numbers=False, operand_shapes=True, backend_config=False, literal_limit=16
+)
 
 
 def expressions(trace: Trace, ops: HloOps, rows: npt.NDArray[np.intp]) -> list[str]:
-    """The text of some operations of this trace's host. A TPU's compiler wrote it into the trace, with the operands' shapes."""
+    """The text of some operations of this trace's host. With the operands' shapes, as a TPU's compiler writes it into the trace."""
     programs = ProgramCosts(trace)
     result = []
     for row in rows.tolist():

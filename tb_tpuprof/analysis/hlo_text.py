@@ -36,6 +36,7 @@ class TextOptions:
     program_shape: bool = True
     control: bool = True
     operand_numbers: bool = True
+    operand_shapes: bool = False
     backend_config: bool = True
     layouts: bool = True
     literal_limit: int = MAX_LITERAL
@@ -172,9 +173,14 @@ def _operands(module: HloModule, row: int, found: Attributes, options: TextOptio
         return str(int(module.instructions["parameter_number"][row]))
     if opcode == "constant":
         return literal_text(found.literal, options.literal_limit) if found.literal else "{...}"
-    names = [_name(module.name(int(i)), options) if i >= 0 else "?" for i in module.operands[row]]
+    names = [_operand(module, int(i), options) if i >= 0 else "?" for i in module.operands[row]]
     numbered = options.operand_numbers
     return ", ".join(f"/*index={i}*/{name}" if numbered and i and i % 5 == 0 else name for i, name in enumerate(names))
+
+
+def _operand(module: HloModule, row: int, options: TextOptions) -> str:
+    name = _name(module.name(row), options)
+    return f"{module.shape(row).text(options.layouts)} {name}" if options.operand_shapes else name
 
 
 def _own(module: HloModule, row: int, found: Attributes, options: TextOptions) -> Iterator[str]:

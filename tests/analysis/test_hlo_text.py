@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,22 @@ def test_equals_xla(name: str) -> None:
     module = program.module()
     assert comparable("\n".join(module_text(module, LONG))) == comparable(program.long_text)
     assert comparable("\n".join(module_text(module, SHORT))) == comparable(program.short_text)
+
+
+@pytest.mark.parametrize("name", list(recorded()))
+def test_operands_may_have_their_shapes(name: str) -> None:
+    """Each as its own line states it, and nothing else changes."""
+    module = recorded()[name].module()
+    plain = replace(LONG, operand_numbers=False, metadata=False)
+    for row in range(module.n_instructions):
+        with_shapes = instruction_text(module, row, replace(plain, operand_shapes=True))
+        operands = [int(i) for i in module.operands[row]] if module.opcode(row) not in ("parameter", "constant") else []
+        for operand in operands:
+            text = f"{module.shape(operand).text()} %{module.name(operand)}"
+            assert instruction_text(module, operand, plain).partition(" = ")[2].startswith(f"{module.shape(operand).text()} ")
+            assert text in with_shapes
+            with_shapes = with_shapes.replace(text, f"%{module.name(operand)}", 1)
+        assert with_shapes == instruction_text(module, row, plain)
 
 
 def test_source_stacks_are_those_of_xla_but_for_their_numbers() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
@@ -10,6 +12,7 @@ from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, li
 
 TOOL = get_tool("roofline_model")
 JAX = run_of("jax_train")
+ONE_POINT = re.compile(r"data is as follows: [\d.]+, [\d.]+\. $")  # the chart's own words
 
 
 def test_filters_choose_points_and_rows(page: Page, server: Server) -> None:
@@ -23,6 +26,24 @@ def test_filters_choose_points_and_rows(page: Page, server: Server) -> None:
     expect(chart).not_to_have_attribute("aria-label", str(before))
     rows = frame_of(page).get_by_role("grid", name="Operations").locator("tbody tr[data-at]")
     assert all("dot" in text for text in rows.all_inner_texts())
+
+
+def test_a_step_s_point_alone(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run=JAX, tool=TOOL.name, show="steps"))
+    expect_tool(page, TOOL.title)
+    chart, select = (
+        frame_of(page).locator(".chart [role=img]"),
+        frame_of(page).locator(".rl-tools label", has_text=re.compile("^Step")).locator("select"),
+    )
+    expect(chart).not_to_have_attribute("aria-label", ONE_POINT)
+    select.select_option("Average")
+    expect_state(page, step="Average")
+    expect(chart).to_have_attribute("aria-label", ONE_POINT)
+    frame_of(page).get_by_role("grid", name="Program and steps").locator("tbody tr[data-at]").last.click()
+    expect(select).to_have_value(re.compile(r"\d$"))
+    expect(chart).to_have_attribute("aria-label", ONE_POINT)
+    select.select_option("")
+    expect(chart).not_to_have_attribute("aria-label", ONE_POINT)
 
 
 def test_a_row_shows_its_operation(page: Page, server: Server) -> None:

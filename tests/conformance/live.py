@@ -1,7 +1,8 @@
 """`make conformance`: the peer, run live on synthetic TPU and GPU runs and on real ones, beside this project, field by field.
 
-`python -m tests.conformance.live` prints a row per field and ends with status 1 if a difference is not listed below, or a listed
-one is gone. The peer runs in an environment of its own (`TPUPROF_PEER_PYTHON`, else `.bench/peer`, made on first use).
+`python -m tests.conformance.live [RUN …]` prints a row per field and ends with status 1 if a difference is not listed, or a listed one
+is gone. RUN is a pattern such as `corpus_*gemm`; without any all runs are compared. The peer runs in an environment of its own
+(`TPUPROF_PEER_PYTHON`, else `.bench/peer`, made on first use).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -80,7 +82,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists them one below the other",
     ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the peer takes only the peak's step",
     ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which has the stack in it",
-    ("*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; the peer prints 0",
+    ("[!c]*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; the peer prints 0",
     ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on the overview",
     ("gpu_two", "pod_viewer", "cores"): "each GPU is a core; the peer has one per host",
     ("tpu_touching", "pod_viewer", "input, *"): _TOUCHING,
@@ -92,19 +94,23 @@ ALL_DIFFERENCES = DIFFERENCES | live_corpus.DIFFERENCES
 
 @dataclass(frozen=True)
 class Compared:
-    """One field of one tool. Numbers count as equal within `tolerance`, which follows from the digits that the peer prints."""
+    """One field of one tool. Numbers count as equal within `tolerance`, which follows from the digits that the peer prints.
+
+    It is relative above `floor`, absolute below.
+    """
 
     tool: str
     field: str
     ours: Value
     theirs: Value
     tolerance: float = 1e-6
+    floor: float = 1.0
 
     @property
     def is_equal(self) -> bool:
         """Whether both say the same."""
         if isinstance(self.ours, (int, float)) and isinstance(self.theirs, (int, float)):
-            return abs(self.ours - self.theirs) <= self.tolerance * max(1.0, abs(self.theirs))
+            return abs(self.ours - self.theirs) <= self.tolerance * max(self.floor, abs(self.theirs))
         return self.ours == self.theirs
 
 
@@ -278,7 +284,8 @@ def compare(run: Path, answers: Row) -> list[Compared]:
         found += [Compared("memory_profile", *field) for field in live_devices.memory(_memories(session), answers["memory_profile"])]
     if run.name.startswith(live_corpus.PREFIX):
         of_both = [*live_corpus.fields(session, answers), *live_corpus.as_recorded(run.name, answers)]
-        return found + [Compared(tool, *field) for tool, field in of_both]
+        found += [Compared(tool, *field) for tool, field in of_both]
+        return found + [Compared(tool, *field, floor=1e-9) for tool, field in live_corpus.rows_of_programs(session, answers)]
     if found:
         return found
     is_tpu = run.name.startswith("tpu")
@@ -288,7 +295,7 @@ def compare(run: Path, answers: Row) -> list[Compared]:
     if "overview_page" not in answers:
         return found
     if "hlo_stats" in answers:
-        found += [Compared(tool, *field) for tool, field in live_compiled.fields(session, answers)]
+        found += [Compared(tool, *field, floor=1e-9) for tool, field in live_compiled.fields(session, answers)]
     found += [Compared("pod_viewer", *field) for field in live_pods.pods(session, answers["pod_viewer"])]
     found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
     found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
@@ -321,6 +328,11 @@ def reason_of(run: str, field: Compared) -> tuple[tuple[str, str, str], str] | N
     return None
 
 
+def _runs_of(pattern: str) -> set[str]:
+    """All runs that a listed difference may show in. Where not all of them were compared, nobody knows whether it is gone."""
+    return {run for run in RUNS if fnmatch.fnmatchcase(run, pattern)} | live_corpus.runs_of(pattern)
+
+
 def shown(value: Value) -> str:
     """A value for the table."""
     return "–" if value is None else f"{value:.6g}" if isinstance(value, (int, float)) else value.replace("\n", " ")[:60]
@@ -331,7 +343,7 @@ def report(compared: dict[str, list[Compared]]) -> int:
     used, n_equal, n_listed, wrong = set(), 0, 0, []
     for run, fields in compared.items():
         for field in fields:
-            listed = reason_of(run, field)
+            listed = None if field.is_equal else reason_of(run, field)
             if field.is_equal:
                 n_equal += 1
                 verdict = "equal"
@@ -343,23 +355,30 @@ def report(compared: dict[str, list[Compared]]) -> int:
                 verdict = "DIFFERENT"
                 wrong.append(field)
             print(f"{run:13} {field.tool:24} {field.field:58} {shown(field.ours):>24} {shown(field.theirs):>24}  {verdict}")
-    gone = {key for key in ALL_DIFFERENCES if any(fnmatch.fnmatchcase(run, key[0]) for run in compared)} - used
+    gone = {key for key in ALL_DIFFERENCES if 0 < len(_runs_of(key[0])) == len(_runs_of(key[0]) & set(compared))} - used
     for key in sorted(gone):
         print(f"A listed difference no longer shows: {key}")
     print(f"\n{n_equal} fields equal, {n_listed} differ for a listed reason, {len(wrong)} without one; {len(gone)} listed ones are gone.")
     return 1 if wrong or gone else 0
 
 
-def main() -> int:
-    """Make the runs, ask both sides, compare."""
+def main(patterns: Sequence[str] = ()) -> int:
+    """Make the runs, all or those that a pattern names, ask both sides, compare."""
+
+    def is_chosen(run: str) -> bool:
+        return not patterns or any(fnmatch.fnmatchcase(run, pattern) for pattern in patterns)
+
+    made = {run: hosts for run, hosts in RUNS.items() if is_chosen(run)}
     with tempfile.TemporaryDirectory(prefix="tpuprof-conformance-") as name:
         folder = Path(name)
-        for run, hosts in RUNS.items():
+        for side in ("ours", "theirs"):
+            (folder / side).mkdir()
+        for run, hosts in made.items():
             for side in ("ours", "theirs"):
                 write_run(folder / side / run, hosts)
-        real = live_corpus.write_runs(folder / "ours")
-        live_corpus.write_runs(folder / "theirs")
-        if not real:
+        real = live_corpus.write_runs(folder / "ours", is_chosen)
+        live_corpus.write_runs(folder / "theirs", is_chosen)
+        if not real and not patterns:
             print("*** TPUPROF_CORPUS names no folder of recorded traces: only synthetic runs are compared. ***")
         out = folder / "answers.json"
         script = Path(__file__).with_name("live_peer.py")
@@ -370,8 +389,8 @@ def main() -> int:
             print(done.stderr[-4000:], file=sys.stderr)
             return 2
         answers = json.loads(out.read_text())
-        return report({run: compare(folder / "ours" / run, answers[run]) for run in (*RUNS, *real)})
+        return report({run: compare(folder / "ours" / run, answers[run]) for run in (*made, *real)})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -22,8 +22,8 @@ _RATES = {
     "cmem_read_bw": ("cmem_read_bytes_per_s", 1 / _GIB), "cmem_write_bw": ("cmem_write_bytes_per_s", 1 / _GIB),
     "operational_intensity": ("operational_intensity_flops_per_byte", 1.0),
 }  # fmt: skip
-_HLO = {**_TIMES, **_RATES, "total_self_time_percent": ("self_fraction", 100.0), "model_flop_rate": ("flop_rate_flops_per_s", 1e-9)}
-_MEASURES = {
+HLO = {**_TIMES, **_RATES, "total_self_time_percent": ("self_fraction", 100.0), "model_flop_rate": ("flop_rate_flops_per_s", 1e-9)}
+MEASURES = {
     **_RATES, "total_time": ("total_time_ps", _US), "total_time_per_core": ("time_per_device_ps", _US),
     "measured_flop_rate": ("flop_rate_flops_per_s", 1e-9), "model_flop_rate": ("model_flops_per_s", 1e-9),
     **{f"vmem_{way}_bw": (f"vmem_{way}_bytes_per_s", 1 / _GIB) for way in ("read", "write")},
@@ -32,8 +32,8 @@ _MEASURES = {
     "roofline_efficiency": ("efficiency_fraction", 1.0), "optimal_flop_rate": ("optimal_flops_per_s", 1e-9),
     "bottleneck_operational_intensity": ("bound_flops_per_byte", 1.0),
 }  # fmt: skip
-_ROOFLINE = {
-    **_MEASURES, **_TIMES, "total_self_time_percent": ("self_fraction", 1.0), "total_time_in_percentage": ("time_fraction", 1.0),
+ROOFLINE = {
+    **MEASURES, **_TIMES, "total_self_time_percent": ("self_fraction", 1.0), "total_time_in_percentage": ("time_fraction", 1.0),
 }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def _stats(session: Session, answer: Any) -> list[Field]:
     peer = {row["hlo_op_name"]: row for row in rows(answer)}
     main = [row for row in mine if row["core"] == "TensorCore"]
     found = [Field("operations", ", ".join(sorted(row["op"] for row in main)), ", ".join(sorted(peer)))]
-    return found + [field for row in main if row["op"] in peer for field in _columns(row["op"], row, peer[row["op"]], _HLO)]
+    return found + [field for row in main if row["op"] in peer for field in _columns(row["op"], row, peer[row["op"]], HLO)]
 
 
 def _tree(session: Session, answer: Any) -> list[Field]:
@@ -90,9 +90,9 @@ def _roofline(session: Session, answer: Any) -> list[Field]:
         found.append(Field(f"{label}: operations", ", ".join(sorted(r["op"] for r in mine)), ", ".join(sorted(ops))))
         for row in mine:
             if row["op"] in ops:
-                found += _columns(f"{label}: {row['op']}", row, ops[row["op"]], _ROOFLINE)
+                found += _columns(f"{label}: {row['op']}", row, ops[row["op"]], ROOFLINE)
         programs = {row["step"]: row for row in peers if not row["rank"]}
         for row in table(payload.tables["programs"]):
             if row["step"] in programs:
-                found += _columns(f"{label}: step {row['step']}", row, programs[row["step"]], _MEASURES)
+                found += _columns(f"{label}: step {row['step']}", row, programs[row["step"]], MEASURES)
     return found

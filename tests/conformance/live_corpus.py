@@ -1,10 +1,12 @@
-"""The live comparison on real GPU, TPU and CPU runs: kernels, memories and pods of the corpus that TPUPROF_CORPUS names.
+"""The live comparison on real GPU, TPU and CPU runs, those of the corpus that TPUPROF_CORPUS names: kernels, memories and pods.
 
+Compiled operations and the memory of programs stand in `live_corpus_compiled` and `live_corpus_memory`.
 Of many kernels a field is a column: how many rows there are, and in how many of them the peer says the same.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import gzip
 import hashlib
 import json
@@ -18,6 +20,7 @@ from typing import Any
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import kernel_stats
+from tests.conformance import live_corpus_compiled, live_corpus_memory, live_corpus_reasons
 from tests.conformance.live_devices import Field, table
 from tests.conformance.live_pods import pods
 from tests.conformance.peer import NAMES, VERSION, rows
@@ -58,14 +61,16 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     (_V100, "pod_viewer", "cores"): _CORES,
     (_V100, "pod_viewer", "device compute, *"): _CORES,
     (_V100, "pod_viewer", "all others, *"): _CORES,
+    **live_corpus_reasons.DIFFERENCES,
+    **live_corpus_memory.DIFFERENCES,
 }
 
 
-def write_runs(folder: Path) -> list[str]:
-    """Copies of the corpus' runs (the peer writes beside what it reads); none where no corpus is named."""
+def write_runs(folder: Path, is_chosen: Callable[[str], bool]) -> list[str]:
+    """Copies of the chosen runs of the corpus (the peer writes beside what it reads); none where no corpus is named."""
     corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere")
     found = []
-    for name in NAMES:
+    for name in filter(lambda name: is_chosen(PREFIX + name), NAMES):
         log, run = name.split("__")
         files = sorted((corpus / log / "plugins" / "profile" / run).glob("*.xplane.pb"))
         if files:
@@ -78,9 +83,20 @@ def write_runs(folder: Path) -> list[str]:
 
 
 def fields(session: Session, answers: dict[str, Any]) -> list[tuple[str, Field]]:
-    """(tool, field) of kernels and pods."""
+    """(tool, field) of kernels and pods, where tables are long a field for each column."""
     found = [("kernel_stats", field) for field in _kernels(session, answers["kernel_stats"])]
     return found + [("pod_viewer", field) for field in pods(session, answers["pod_viewer"])]
+
+
+def rows_of_programs(session: Session, answers: dict[str, Any]) -> list[tuple[str, Field]]:
+    """(tool, field) of compiled operations and of the memory of programs: a field for each cell."""
+    found = live_corpus_compiled.fields(session, answers)
+    return found + [("memory_viewer", field) for field in live_corpus_memory.fields(session, answers["memory_viewer"])]
+
+
+def runs_of(pattern: str) -> set[str]:
+    """Names of all real runs that a pattern stands for, whether or not they are at hand."""
+    return {PREFIX + name for name in NAMES if fnmatch.fnmatchcase(PREFIX + name, pattern)}
 
 
 def as_recorded(name: str, answers: dict[str, Any]) -> list[tuple[str, Field]]:

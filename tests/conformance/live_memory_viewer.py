@@ -13,20 +13,24 @@ SUFFIX = ".hlo_proto.pb"
 SPACES = ("0", "1", "5")
 
 
+def answers_of(run: Path) -> dict[str, dict[str, object]]:
+    """The peer's answers by program and memory space; None where it says nothing."""
+    files = sorted(str(path) for path in run.glob("*.xplane.pb"))
+    xspace_to_tool_names(files)
+    found: dict[str, dict[str, object]] = {}
+    for path in sorted(run.glob(f"*{SUFFIX}")):
+        title = path.name.removesuffix(SUFFIX)
+        for space in SPACES:
+            params = {"use_saved_result": False, "module_name": title, "memory_space": space, "host": "h"}
+            data = xspace_to_tool_data(files, "memory_viewer", params)[0]
+            found.setdefault(title, {})[space] = json.loads(data) if data else None
+    return found
+
+
 def main() -> None:
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
-    answers: dict[str, dict[str, dict[str, object]]] = {}
-    for run in sorted(path for path in folder.iterdir() if path.is_dir()):
-        files = sorted(str(path) for path in run.glob("*.xplane.pb"))
-        xspace_to_tool_names(files)
-        found = answers.setdefault(run.name, {})
-        for path in sorted(run.glob(f"*{SUFFIX}")):
-            title = path.name.removesuffix(SUFFIX)
-            for space in SPACES:
-                params = {"use_saved_result": False, "module_name": title, "memory_space": space, "host": "h"}
-                data = xspace_to_tool_data(files, "memory_viewer", params)[0]
-                found.setdefault(title, {})[space] = json.loads(data) if data else None
-    out.write_text(json.dumps(answers))
+    runs = sorted(path for path in folder.iterdir() if path.is_dir())
+    out.write_text(json.dumps({run.name: answers_of(run) for run in runs}))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The live comparison as a test, where an interpreter that has the peer is at hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.environments import peer_if_any
@@ -19,3 +21,19 @@ def test_an_unlisted_difference_fails() -> None:
     assert not other.is_equal
     assert live.reason_of("gpu", other) is None
     assert live.report({"gpu": [other]}) == 1
+
+
+def test_a_listed_difference_that_is_gone_fails_where_all_its_runs_were_compared() -> None:
+    """Of some of its runs alone nobody can tell."""
+    key = ("gpu*", "overview_page", "device type")
+    assert key in live.ALL_DIFFERENCES
+    assert live.report({"gpu": []}) == 0
+    assert live.report({run: [] for run in live.RUNS if run.startswith("gpu")}) == 1
+    assert live.report({"corpus_own_jax_cpu__mlp": [], "tpu": []}) == 1  # that page of XLA:CPU's operations would be the peer's, too
+    assert live.report({"corpus_tracelens_mi300_jax__jax08_gemm": []}) == 1
+
+
+def test_small_numbers_differ_too_where_the_floor_is_low() -> None:
+    small = live.Compared("op_profile", "x", 1e-6, 2e-6)
+    assert small.is_equal
+    assert not replace(small, floor=1e-9).is_equal

@@ -54,6 +54,27 @@ export function pointsOf(payload: Payload, memory: string): Point[] {
   return [...ops, ...programs];
 }
 
+/** What the select of steps offers: names of the table of program and steps, as they stand in the link, with what they are called. */
+export function stepChoices(payload: Payload): { name: string; title: string }[] {
+  const titles: Record<string, string> = { Total: 'the whole capture', Average: 'average' };
+  return rowsOf(payload.tables['programs']).map(({ step }) => ({ name: String(step), title: titles[String(step)] ?? String(step) }));
+}
+
+export interface PointFilter {
+  /** `all`, `ops` or `steps`. */
+  show: string;
+  /** The one step whose point is shown; any other text than a step's name stands for all. */
+  step: string;
+  /** Whether an operation's row passes the filters of the table. */
+  passes: (row: number) => boolean;
+}
+
+/** The points that the choices leave. */
+export function pointsShown(points: readonly Point[], { show, step, passes }: PointFilter): Point[] {
+  const isStep = points.some(({ kind, name }) => kind !== 'op' && name === step);
+  return points.filter((point) => (point.kind === 'op' ? show !== 'steps' && passes(point.row) : show !== 'ops' && (!isStep || point.name === step)));
+}
+
 export function isPlaced(point: Point): point is Point & { intensity: number; flopRate: number } {
   return point.intensity !== null && point.flopRate !== null;
 }

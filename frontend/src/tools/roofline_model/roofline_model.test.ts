@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
-import { BOUND, extentOf, isPlaced, pointsOf, roofLine, roofsOf, sizeOf, type Roof } from './model';
+import { BOUND, extentOf, isPlaced, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
 
 const PAYLOAD = payloadOf({
   tables: {
@@ -18,6 +18,15 @@ describe('points', () => {
   it('have a place only with FLOPs and bytes', () => {
     expect(pointsOf(PAYLOAD, BOUND).filter(isPlaced)).toHaveLength(4);
     expect(pointsOf(PAYLOAD, 'vmem_read').filter(isPlaced).map(({ name, intensity }) => [name, intensity])).toEqual([['dot', 9]]);
+  });
+  it('are all shown, or of program and steps only the chosen one', () => {
+    const names = (show: string, step: string, passes: (row: number) => boolean = () => true): string[] => pointsShown(pointsOf(PAYLOAD, BOUND), { show, step, passes }).map(({ name }) => name);
+    expect(names('all', '')).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
+    expect(names('all', '7')).toEqual(['dot', 'copy', '7']);
+    expect(names('steps', 'Average')).toEqual(['Average']);
+    expect(names('ops', '7', (row) => row === 1)).toEqual(['copy']);
+    expect(names('steps', '8')).toEqual(['Total', 'Average', '7']); // no such step: all of them
+    expect(stepChoices(PAYLOAD).map(({ title }) => title)).toEqual(['the whole capture', 'average', '7']);
   });
   it('grow with their share of the time', () => {
     expect(sizeOf(1)).toBeGreaterThan(sizeOf(0.1));

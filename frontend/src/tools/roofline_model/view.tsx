@@ -12,7 +12,7 @@ import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
-import { BOUND, initialView, isPlaced, peakOf, pointsOf, roofsOf, TOTALS, type Point } from './model';
+import { BOUND, initialView, isPlaced, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
@@ -44,12 +44,21 @@ const exactly = (filter: string | undefined): string => (filter?.startsWith('=')
 function Filters({ payload, params, setParams, categories, bounds }: { payload: Payload; categories: readonly string[]; bounds: readonly string[] } & ViewProps): VNode {
   const words = (names: readonly string[], all: string): { name: string; title: string }[] => [{ name: '', title: all }, ...names.map((name) => ({ name, title: name }))];
   const memories = roofsOf(payload).filter(({ name }) => name !== 'shared');
+  const steps = stepChoices(payload);
   const hasTransfers = params['transfers'] !== 'false';
   return (
     <div class="rl-tools">
       <Segments label="Points" choices={SHOWN} chosen={params['show'] ?? 'all'} onChoose={(name) => setParams({ show: name === 'all' ? undefined : name }, 'push')} />
       <Select label="Category" value={exactly(params['f.category'])} choices={words(categories, 'all')} onChange={(name) => setParams({ 'f.category': name ? `=${name}` : undefined }, 'push')} />
       <Select label="Bound by" value={exactly(params['f.bound_by'])} choices={words(bounds, 'anything')} onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')} />
+      {steps.length > 1 && (
+        <Select
+          label="Step"
+          value={params['step'] ?? ''}
+          choices={[{ name: '', title: 'all' }, ...steps]}
+          onChange={(name) => setParams({ step: name || undefined, ...(name && params['show'] === 'ops' ? { show: undefined } : {}) }, 'push')}
+        />
+      )}
       {memories.length > 1 && (
         <Select
           label="Intensity of"
@@ -76,7 +85,7 @@ function Roofline({ payload, data, view, categories, params, chosen, choose }: {
   const show = params['show'] ?? 'all';
   const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
   const passing = useMemo(() => new Set(rowFinder(data)(view)), [data, view]);
-  const points = all.filter((point) => (point.kind === 'op' ? show !== 'steps' && passing.has(point.row) : show !== 'ops'));
+  const points = pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing.has(row) });
   const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
   const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
   const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(chosen) };
@@ -98,8 +107,8 @@ function Roofline({ payload, data, view, categories, params, chosen, choose }: {
       <p class="rl-legend" aria-label="Legend">
         {show !== 'steps' && named.map((name, i) => <Key key={name} title={name} token={paletteToken(i)} />)}
         {categories.length > MOST_NAMED && <span>and {categories.length - MOST_NAMED} more</span>}
-        {show !== 'ops' && <Key title="Program" token={PROGRAM_TOKEN} />}
-        {show !== 'ops' && all.some(({ kind }) => kind === 'step') && <Key title="Step" token={STEP_TOKEN} />}
+        {points.some(({ kind }) => kind === 'program') && <Key title="Program" token={PROGRAM_TOKEN} />}
+        {points.some(({ kind }) => kind === 'step') && <Key title="Step" token={STEP_TOKEN} />}
         {roofs.map(({ name, title }, i) => (
           <span key={name}>
             <i class={`rl-roof dash-${i % 3}`} /> {title}
@@ -119,12 +128,16 @@ function Key({ title, token }: { title: string; token: string }): VNode {
   );
 }
 
-function Programs({ table }: { table: PayloadTable }): VNode {
+function Programs({ table, params, setParams }: { table: PayloadTable } & ViewProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data), ['total_time_ps', 'time_per_device_ps']), [data]);
+  const steps = useMemo(() => data.columns.find(({ name }) => name === 'step'), [data]);
+  const step = (row: number): string => String(steps?.cell(row) ?? '');
+  const chosenRow = params['step'] ? Array.from({ length: data.nRows }, (_, row) => row).find((row) => step(row) === params['step']) : undefined;
+  const choose = (row: number): void => setParams({ step: row === chosenRow ? undefined : step(row) }, 'push');
   return (
-    <Section title={table.title} note="work of all operations by the devices' time, idle time included">
-      <Table data={data} label={table.title} view={initial} barToken="--c-compute" rowsInFull={15} />
+    <Section title={table.title} note="work of all operations by the devices' time, idle time included; a click leaves one of them on the chart">
+      <Table data={data} label={table.title} view={initial} barToken="--c-compute" rowsInFull={15} onRow={choose} chosenRow={chosenRow} />
     </Section>
   );
 }
@@ -172,7 +185,7 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
               />
             </Section>
           )}
-          {programs && <Programs table={programs} />}
+          {programs && <Programs table={programs} {...{ params, setParams }} />}
         </div>
         {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}
       </div>

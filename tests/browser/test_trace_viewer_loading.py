@@ -18,10 +18,12 @@ from tests.golden_files import demo_runs
 
 JAX = run_of("jax_train")
 
-# In our own frame: every question is noted, and kept back for as long as TensorBoard's window says.
+# In our own frame: every question is noted, and kept back for as long as TensorBoard's window says. Without a worker the page
+# asks by itself, where its questions can be seen.
 SLOW_SERVER = """
 (() => {
   if (window === window.top) return;
+  delete window.Worker;
   const asked = (window.top.asked ??= []);
   const fetchNow = window.fetch.bind(window);
   const kindOf = (url) => {

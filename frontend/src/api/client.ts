@@ -1,4 +1,5 @@
 /** Asks the server: URLs relative to this module's own, answers as types, failures as ApiError, good answers remembered by URL. */
+import { Answers } from './answers';
 import { COLUMNS_TYPE, decodeColumns } from './columns';
 import type { ErrorAnswer, Payload, ProgressAnswer, RunsAnswer, ToolsAnswer } from './types';
 
@@ -66,7 +67,7 @@ async function request(url: string, signal?: AbortSignal, post: RequestInit = {}
     response = await fetch(url, signal ? { ...post, signal } : post);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError('network', 'The server does not answer.', 'Is TensorBoard still running? Start it again, then retry.', 0);
+    throw unanswered();
   }
   if (!response.ok) throw await failure(response);
   return response;
@@ -88,13 +89,35 @@ export function forgetAnswers(): void {
   cache.clear();
 }
 
+const answers = new Answers(() => new Worker(new URL('./answer_worker.ts', import.meta.url), { type: 'module' }));
+
+/** Columns, which may be megabytes, come by way of the worker. */
+async function readColumns(url: string, signal?: AbortSignal): Promise<unknown> {
+  const answer = await answers.ask(url, signal ?? null);
+  if (answer.kind === 'payload') return answer.payload;
+  if (answer.kind === 'unanswered') throw unanswered();
+  if (answer.kind === 'unreadable') throw unreadable(answer.status);
+  const { status, statusText, isOk, text } = answer;
+  const response = new Response(text, { status, statusText });
+  if (!isOk) throw await failure(response);
+  return read(response);
+}
+
+function unanswered(): ApiError {
+  return new ApiError('network', 'The server does not answer.', 'Is TensorBoard still running? Start it again, then retry.', 0);
+}
+
+function unreadable(status: number): ApiError {
+  return new ApiError('bad_answer', 'The server sent an answer that cannot be read.', 'Reload the page; if it stays, please report it.', status);
+}
+
 async function read(response: Response): Promise<unknown> {
   try {
     const isBinary = response.headers.get('Content-Type')?.startsWith(COLUMNS_TYPE);
     return isBinary ? decodeColumns(await response.arrayBuffer()) : await response.json();
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiError('bad_answer', 'The server sent an answer that cannot be read.', 'Reload the page; if it stays, please report it.', response.status);
+    throw unreadable(response.status);
   }
 }
 
@@ -102,7 +125,7 @@ async function read(response: Response): Promise<unknown> {
 const underWay = new Map<string, Promise<unknown>>();
 
 async function load(url: string, signal?: AbortSignal): Promise<unknown> {
-  const answer = await read(await request(url, signal));
+  const answer = new URL(url).searchParams.get('format') === 'columns' ? await readColumns(url, signal) : await read(await request(url, signal));
   remember(url, answer);
   return answer;
 }

@@ -1,0 +1,29 @@
+/** Asks for columns beside the page's main thread: the bytes of a large answer arrive and become numbers without a frame waiting. */
+import { askColumns, buffersOf } from './answer';
+import type { FromWorker, ToWorker } from './answers';
+
+interface Port {
+  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+  postMessage(message: FromWorker, transfer: Transferable[]): void;
+}
+
+const port = globalThis as unknown as Port;
+const underWay = new Map<number, AbortController>();
+
+async function answer(id: number, url: string): Promise<void> {
+  const abort = new AbortController();
+  underWay.set(id, abort);
+  try {
+    const found = await askColumns(url, abort.signal);
+    port.postMessage({ id, answer: found }, found.kind === 'payload' ? buffersOf(found.payload) : []);
+  } catch {
+    // Given up: nobody waits.
+  } finally {
+    underWay.delete(id);
+  }
+}
+
+port.onmessage = ({ data }) => {
+  if (data.url === null) underWay.get(data.id)?.abort();
+  else void answer(data.id, data.url);
+};

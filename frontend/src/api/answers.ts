@@ -1,0 +1,75 @@
+/** Questions to the worker and its answers; where a browser starts no worker, the main thread asks by itself. */
+import { askColumns, type Answer } from './answer';
+
+/** `url` null: the question is given up. */
+export interface ToWorker {
+  readonly id: number;
+  readonly url: string | null;
+}
+
+export interface FromWorker {
+  readonly id: number;
+  readonly answer: Answer;
+}
+
+interface Question {
+  readonly url: string;
+  readonly signal: AbortSignal | null;
+  readonly resolve: (answer: Answer | Promise<Answer>) => void;
+}
+
+export class Answers {
+  /** undefined: not started; null: there is none to be had. */
+  private worker: Worker | null | undefined;
+  private readonly open = new Map<number, Question>();
+  private nAsked = 0;
+
+  constructor(private readonly start: () => Worker) {}
+
+  /** Rejects only where the signal is aborted, with its reason. */
+  ask(url: string, signal: AbortSignal | null): Promise<Answer> {
+    const worker = this.started();
+    if (!worker || signal?.aborted) return askColumns(url, signal);
+    const id = this.nAsked++;
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        if (!this.open.delete(id)) return;
+        worker.postMessage({ id, url: null } satisfies ToWorker);
+        reject(signal?.reason as Error);
+      };
+      const settle: Question['resolve'] = (answer) => {
+        signal?.removeEventListener('abort', giveUp);
+        resolve(answer);
+      };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      this.open.set(id, { url, signal, resolve: settle });
+      worker.postMessage({ id, url } satisfies ToWorker);
+    });
+  }
+
+  private started(): Worker | null {
+    if (this.worker !== undefined) return this.worker;
+    try {
+      this.worker = this.start();
+    } catch {
+      this.worker = null;
+      return null;
+    }
+    this.worker.onmessage = ({ data: { id, answer } }: MessageEvent<FromWorker>) => {
+      const question = this.open.get(id);
+      this.open.delete(id);
+      question?.resolve(answer);
+    };
+    // It did not load, or an answer did not cross: what it owes is asked here, and all that follows.
+    this.worker.onerror = this.worker.onmessageerror = () => { this.doWithout(); };
+    return this.worker;
+  }
+
+  private doWithout(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    const owed = [...this.open.values()];
+    this.open.clear();
+    for (const { url, signal, resolve } of owed) resolve(askColumns(url, signal));
+  }
+}

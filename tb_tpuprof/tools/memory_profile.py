@@ -141,11 +141,17 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     if full and peak.fragmentation >= _SCATTERED:
         what = "of what the allocator holds is not in use" if peak.held_bytes >= 0 else "of what is free is scattered"
         details.append(f"{format_fraction(peak.fragmentation)} {what}: a large allocation can fail although the sum would do.")
+    is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
+    most = max(peak.used_bytes, peak.lifetime_peak_bytes)
+    # PyTorch's capacity is the device's, of which other processes may use what seems free.
+    is_enough = not is_bad and peak.held_bytes < 0 < most < _NEARLY_FULL * peak.capacity_bytes
+    if is_enough:
+        when = "since the process began" if peak.lifetime_peak_bytes >= 0 else "in the capture"
+        details.append(f"Memory is not short: {when} {format_bytes(peak.capacity_bytes - most)} or more were left at any time.")
     around = max(1, peak.start_ps // 50)
     where = {"hosts": chosen.host, "start_ps": str(max(0, peak.start_ps - around)), "end_ps": str(peak.start_ps + around)}
-    is_bad = full or chosen.floor.rise_bytes_per_step > 0 or bool(others)
     next_steps = (NextStep("See what ran at the peak", "trace_viewer", where),)
-    return Verdict("warn" if is_bad else "unknown", text, "", tuple(details), next_steps)
+    return Verdict("warn" if is_bad else "good" if is_enough else "unknown", text, "", tuple(details), next_steps)
 
 
 def leak_text(memory: Memory) -> str:

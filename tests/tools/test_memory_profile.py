@@ -7,6 +7,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.memory_profile import TOOL
+from tb_tpuprof.units import format_bytes
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 from tests.synthetic import write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
@@ -143,7 +144,10 @@ def test_a_leak_of_another_memory_is_told_too(tmp_path: Path) -> None:
 def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob()), None, {})
     assert payload.verdict
-    assert (payload.verdict.level, payload.verdict.details) == ("unknown", ())
+    assert payload.verdict.level == "good"
+    (left,) = payload.verdict.details
+    peak, whole = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
+    assert left == f"Memory is not short: since the process began {format_bytes(whole - peak)} or more were left at any time."
     assert table(payload, "memories")["floor_rise_bytes"] == [0]
 
 

@@ -35,15 +35,24 @@ def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps
     return tuple(sorted(found, key=lambda host: -host.step_ps))
 
 
+def are_alike(hosts: Sequence[HostSteps]) -> bool:
+    """Whether all hosts (sorted) take the same time for a step, or there is but one."""
+    return _excess(hosts) < _ALIKE
+
+
+def _excess(hosts: Sequence[HostSteps]) -> float:
+    """How much longer the slowest one's steps are than the fastest one's, as a fraction."""
+    return hosts[0].step_ps / hosts[-1].step_ps - 1 if hosts and hosts[-1].step_ps else 0.0
+
+
 def slowest_host(hosts: Sequence[HostSteps]) -> str:
     """A sentence that names the slowest of several hosts (sorted), empty for one."""
     if len(hosts) < 2:
         return ""
     slowest, fastest = hosts[0], hosts[-1]
-    excess = slowest.step_ps / fastest.step_ps - 1 if fastest.step_ps else 0.0
-    if excess < _ALIKE:
+    if are_alike(hosts):
         return f"All {len(hosts)} hosts are equally fast: their average step times differ by less than {format_fraction(_ALIKE)}."
     return (
         f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take {format_time(slowest.step_ps)} on average, "
-        f"{format_fraction(excess)} longer than those of the fastest, `{fastest.host}`."
+        f"{format_fraction(_excess(hosts))} longer than those of the fastest, `{fastest.host}`."
     )

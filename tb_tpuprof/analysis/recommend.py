@@ -65,7 +65,8 @@ def finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     worst = ranked[0]
     others = tuple(_sentence(cost, kind) for cost in ranked[1:] if cost.severity)
     if not worst.severity:
-        return Finding("good", _busiest(steps), _computing(steps, kind), extra)
+        largest = _largest_op(ops)
+        return Finding("good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra)
     return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind), others + extra)
 
 
@@ -134,13 +135,19 @@ def _busiest(steps: Steps) -> str:
 def _without_steps(ops: OpStats) -> str:
     """What can be said without steps: the operation that took most time."""
     text = "No steps were found, so there is no step time"
+    largest = _largest_op(ops)
+    return f"{text}. {largest}" if largest else f"{text}, and no operations were traced either."
+
+
+def _largest_op(ops: OpStats) -> str:
+    """The operation that took most time, of the device where it has any; empty without operations."""
     side, metrics = ("device", ops.device) if len(ops.device) else ("host", ops.host)
     if not metrics.busy_ps:
-        return f"{text}, and no operations were traced either."
+        return ""
     top = int(metrics.self_ps.argmax())
     share = metrics.self_ps[top] / metrics.busy_ps
     return (
-        f"{text}. Of the operations on the {side}, `{metrics.name[top]}` took most: {format_time(float(metrics.self_ps[top]))}, "
+        f"Of the operations on the {side}, `{metrics.name[top]}` took most: {format_time(float(metrics.self_ps[top]))}, "
         f"{format_fraction(float(share))} of their time."
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.combine import CommonSteps, common_steps, sum_hardware
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
-from tb_tpuprof.analysis.hosts import HostSteps, host_steps, slowest_host
+from tb_tpuprof.analysis.hosts import HostSteps, are_alike, host_steps, slowest_host
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, on_worst_host, precision
 from tb_tpuprof.analysis.steps import Steps
@@ -189,10 +189,12 @@ def _recommendations(found: Finding, n_steps: int, kind: str) -> Table:
 
 
 def _verdict(found: Finding, run: _Run, hosts: tuple[str, ...]) -> Verdict:
-    """The finding, and the way on: the input pipeline where it waits, the slowest step in the trace viewer, the operations."""
+    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slowest step, the operations."""
     steps_to: list[NextStep] = []
     if found.category == "input":
         steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
+    if not are_alike(run.hosts):
+        steps_to.append(NextStep("See what the slowest host does otherwise", "pod_viewer"))
     steps_to.append(_slowest_step(run, hosts))
     steps_to.append(NextStep("See which operations take the time", "framework_op_stats"))
     slowest_one = slowest_host(run.hosts)

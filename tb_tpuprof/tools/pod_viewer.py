@@ -131,7 +131,7 @@ def _verdict(pod: Pod, found: tuple[Straggler, ...]) -> Verdict:
     if n_units < 2:
         return Verdict("unknown", f"One {unit[:-1]}: there is nobody to compare it with.", "", tuple(details))
     if len(pod.step_names) < MIN_STEPS:
-        text = f"{n_units:,} {unit} share {_steps(len(pod.step_names))}; it takes {MIN_STEPS} to tell a straggler from chance."
+        text = f"{n_units:,} {unit} share {_steps(len(pod.step_names))}; it takes {MIN_STEPS} steps to tell a straggler from chance."
         return Verdict("unknown", text, "", tuple(details))
     text = f"No straggler: none of {n_units:,} {unit} is lastingly slower than the others by {format_fraction(LEAST_EXCESS)} or more."
     return Verdict("good", text, "", tuple(details))

@@ -143,6 +143,10 @@ def test_the_slowest_host_is_named() -> None:
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
     assert payload.verdict is not None
     assert "is the slowest of 2 hosts: its steps take 1.2 ms on average, 20 % longer" in payload.verdict.details[-1]
+    assert [step.tool for step in payload.verdict.next].count("pod_viewer") == 1
+    alike = synthetic_tpus(1.0, 1.0).verdict
+    assert alike is not None
+    assert "pod_viewer" not in [step.tool for step in alike.next]
     hosts = table(payload, "hosts")
     assert hosts["step_time_avg_ps"] == pytest.approx([1.2e9, 1.0e9])
     assert hosts["duty_cycle_fraction"] == pytest.approx([0.65, 0.65])

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.native import parts, spans
+from tb_tpuprof.native import spans
+from tb_tpuprof.trace.far_fields import messages_within
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
@@ -47,12 +48,16 @@ def replicas(trace: Trace) -> tuple[int, int]:
     for key in _STATS:
         for _owner, position, size in trace.metadata_stats.spans(key):
             try:
-                data = np.frombuffer(trace.source.read(position, size), np.uint8)
+                modules = messages_within(trace.source, position, size, 1)
+                places = [place for module in modules for place in messages_within(trace.source, *module, 15)]
+                found += [_assignment(trace.source.read(*place)) for place in places]
             except ProfilerError:
                 continue
-            at = np.zeros(1, np.int64), np.array([len(data)], np.int64)
-            for number in (1, 15):
-                at = parts(data, *at, number)[1:]
-            values, sizes, _, _ = spans(data, *at, np.array((1, 2), np.int64))
-            found += [(row[0], row[1]) for row in np.where(sizes > 0, 0, values).tolist()]
     return max(found, key=lambda pair: pair[0] * pair[1])
+
+
+def _assignment(message: bytes) -> tuple[int, int]:
+    data = np.frombuffer(message, np.uint8)
+    values, sizes, _, _ = spans(data, np.zeros(1, np.int64), np.array([len(data)], np.int64), np.array((1, 2), np.int64))
+    replicas, partitions = np.where(sizes > 0, 0, values)[0].tolist()
+    return replicas, partitions

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +71,21 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
     return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
 
 
+_LOCK = Lock()
+_LOCKS: WeakKeyDictionary[HloModule, Lock] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[HloModule, HloCosts] = WeakKeyDictionary()
+
+
+def _costs_of(module: HloModule) -> HloCosts:
+    """What the instructions of a module cost, computed once and kept as long as the module: for a large one it takes seconds."""
+    with _LOCK:
+        lock = _LOCKS.setdefault(module, Lock())
+    with lock:
+        if module not in _KNOWN:
+            _KNOWN[module] = module_costs(module)
+        return _KNOWN[module]
+
+
 class ProgramCosts:
     """Modules of a trace's programs and what their instructions cost, each looked up once.
 
@@ -100,7 +117,7 @@ class ProgramCosts:
         if module is None:
             return None
         if program not in self._costs:
-            self._costs[program] = module_costs(module)
+            self._costs[program] = _costs_of(module)
         return self._costs[program]
 
     def work(self, program: Int64s, instruction: Int64s) -> Work:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis import hlo_work
 from tb_tpuprof.analysis.hlo_cost import module_costs
 from tb_tpuprof.analysis.hlo_flops import valid_positions
 from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.session import Session
 from tb_tpuprof.trace.hlo_attributes import WindowDim
 from tests.analysis.hlo_programs import Recorded, recorded
+from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.integration.jobs import environment, python_with
 
@@ -216,3 +221,18 @@ def test_sizes_beyond_all_bounds() -> None:
     costs = module_costs(decode_hlo(proto([computation(1, "main", entry, 3)]), "huge"))
     assert np.isfinite(costs.total_flops)
     assert (costs.bytes_accessed >= 0).all()
+
+
+def test_costs_of_a_program_are_computed_once_and_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(hlo_work, "module_costs", lambda module: asked.append(module.info.name) or module_costs(module))
+    session = Session(str(demo_runs()["jax_train"]), cache=False)
+    trace = session.trace(session.hosts[0])
+    number = trace.programs[0].program_id
+    first, again = (hlo_work.ProgramCosts(trace).costs(number) for _ in range(2))
+    assert first is again
+    assert len(asked) == 1
+    gone = weakref.ref(first)
+    del first, again, trace, session
+    gc.collect()
+    assert gone() is None

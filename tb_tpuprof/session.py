@@ -173,6 +173,20 @@ class Session:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
         return [known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
 
+    def known_failures(self, hosts: Iterable[str]) -> dict[str, ProfilerError]:
+        """Why hosts cannot be read, of those of which it is known without reading: it was tried before, or nothing is in the file."""
+        found: dict[str, ProfilerError] = {}
+        for host in hosts:
+            try:
+                self._fresh_state(host)
+                if not self.file(host).size_bytes:
+                    self.outline(host)
+            except ProfilerError as error:
+                found[host] = error
+            if host in self._failures:
+                found[host] = self._failures[host]
+        return found
+
     def standing(self) -> Standing | None:
         """What is being read at the moment; None while nothing is."""
         return self.progress.standing()

@@ -27,6 +27,8 @@ def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) ->
     named = [*_unreadable(session, failures), *_gone(asked)]
     if asked.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
+    elif asked.is_default and session.info.state != "hlo":
+        named += _beside(session, [host for host in session.hosts if host not in payload.hosts and host not in failures])
     told = {one.message for one in payload.diagnostics}
     if session.info.state == "hlo":
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
@@ -100,6 +102,16 @@ def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list
         remedy = "Capture the profile again, or copy the files again if they were cut off in transfer."
         listed.append(Diagnostic("error", f"{len(rest)} more hosts are left out, their files cannot be read: {_hosts(rest)}.", remedy))
     return listed
+
+
+def _beside(session: Session, hosts: Sequence[str]) -> list[Diagnostic]:
+    """The run's other hosts that are known to be unreadable, on a page that shows one of all: none is read to find out."""
+    failures = session.known_failures(hosts)
+    told = [f"{host} cannot be chosen, its file cannot be read: {error.message}" for host, error in list(failures.items())[:_NAMED]]
+    found = [Diagnostic("warning", text, _remedy(session, host, failures[host])) for host, text in zip(failures, told, strict=False)]
+    if len(failures) > _NAMED:
+        found.append(Diagnostic("warning", f"{len(failures) - _NAMED} more hosts of the run cannot be read."))
+    return found
 
 
 def _remedy(session: Session, host: str, error: ProfilerError) -> str:

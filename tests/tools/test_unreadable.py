@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, TraceFormatError
 from tb_tpuprof.serve.logdirs import Logdirs
@@ -194,3 +195,24 @@ def test_a_trace_file_is_made_of_the_hosts_that_can_be_read(tmp_path: Path) -> N
     assert encode_trace(Session(str(run), cache=False), [], {})
     with pytest.raises(HostsUnreadable):
         encode_trace(Session(str(run), cache=False), ["a"], {})
+
+
+@pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.hosts == "one"])
+def test_a_page_of_one_host_names_others_that_are_known_to_be_bad(name: str, candidates: list[bytes], tmp_path: Path) -> None:
+    """An empty file is known at once, a damaged one when any page has tried to read it; nothing is read to find out."""
+    tool = get_tool(name)
+    run, _, has_something = run_for(tool, candidates, tmp_path)
+    if not has_something:
+        pytest.skip("no candidate has something to show")
+    (run / "z-bad.xplane.pb").write_bytes(b"\xff" * 500)
+    (run / "z-empty.xplane.pb").write_bytes(b"")
+    session = Session(str(run), cache=False)
+    first = told(tool.run(session, None, {}))
+    assert "z-empty cannot be chosen" in first
+    assert "z-bad" not in first
+    with pytest.raises(HostsUnreadable):
+        session.map(trace_notices, ["z-bad"])
+    both = told(tool.run(session, None, {}))
+    assert "z-empty cannot be chosen" in both
+    assert "z-bad cannot be chosen" in both
+    assert "z-bad" not in told(tool.run(session, ["good-b"], {}))

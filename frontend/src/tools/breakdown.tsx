@@ -20,7 +20,7 @@ export interface BreakdownProps {
 
 function columnsOf(parts: readonly Part[], { timeOf, shareOf }: BreakdownProps): TableColumn[] {
   const cell = (read: (part: Part) => string | number | null) => (row: number) => (parts[row] ? read(parts[row]) : null);
-  const hasSpread = parts.some((part) => part.sdPs !== null);
+  const hasSpread = parts.some((part) => part.sdPs); // a single step has none, steps that are all alike neither
   const spread: TableColumn = { name: 'sd_ps', title: '±', kind: 'number', unit: 'ps', description: 'Standard deviation over the steps', cell: cell((part) => part.sdPs) };
   return [
     { name: 'category', title: 'Category', kind: 'text', unit: '', cell: cell((part) => part.title) },

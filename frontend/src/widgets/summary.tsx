@@ -79,10 +79,10 @@ function Tile({ title, value, unit, note }: TileProps): VNode {
 
 export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
   if (!tiles.length) return null;
-  // Five or six in a narrow window stand in two rows of three.
+  // Five or six in a narrow window stand in two rows of three; more than that do in any but a wide one.
   const perRow = { '--per-row': tiles.length, '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length };
   return (
-    <dl class="tiles" aria-label="Key numbers" style={perRow}>
+    <dl class={tiles.length > 6 ? 'tiles many' : 'tiles'} aria-label="Key numbers" style={perRow}>
       {tiles.map((tile) => (
         <Tile key={tile.title} {...tile} />
       ))}

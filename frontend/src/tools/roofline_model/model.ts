@@ -75,6 +75,17 @@ export function pointsShown(points: readonly Point[], { show, step, passes }: Po
   return points.filter((point) => (point.kind === 'op' ? show !== 'steps' && passes(point.row) : show !== 'ops' && (!isStep || point.name === step)));
 }
 
+/** Operations drawn at first: thousands of points take a moment for each change, and lie on one another. */
+export const MOST_DRAWN = 1000;
+
+/** Of many operations those that took most time, in their order; programs, steps and what is `kept` always. */
+export function mainPoints(points: readonly Point[], most: number, kept: (point: Point) => boolean): readonly Point[] {
+  const ops = points.filter(({ kind }) => kind === 'op');
+  if (ops.length <= most) return points;
+  const main = new Set([...ops].sort((a, b) => b.timePs - a.timePs).slice(0, most));
+  return points.filter((point) => point.kind !== 'op' || main.has(point) || kept(point));
+}
+
 export function isPlaced(point: Point): point is Point & { intensity: number; flopRate: number } {
   return point.intensity !== null && point.flopRate !== null;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
-import { BOUND, extentOf, isPlaced, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
+import { BOUND, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
 
 const PAYLOAD = payloadOf({
   tables: {
@@ -27,6 +27,13 @@ describe('points', () => {
     expect(names('ops', '7', (row) => row === 1)).toEqual(['copy']);
     expect(names('steps', '8')).toEqual(['Total', 'Average', '7']); // no such step: all of them
     expect(stepChoices(PAYLOAD).map(({ title }) => title)).toEqual(['the whole capture', 'average', '7']);
+  });
+  it('are of many operations those that took most time, and the chosen one', () => {
+    const points = pointsOf(PAYLOAD, BOUND);
+    const names = (most: number, kept = ''): string[] => mainPoints(points, most, ({ name }) => name === kept).map(({ name }) => name);
+    expect(mainPoints(points, 2, () => false)).toBe(points);
+    expect(names(1)).toEqual(['dot', 'Total', 'Average', '7']);
+    expect(names(1, 'copy')).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
   });
   it('grow with their share of the time', () => {
     expect(sizeOf(1)).toBeGreaterThan(sizeOf(0.1));

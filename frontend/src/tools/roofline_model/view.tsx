@@ -12,7 +12,7 @@ import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
-import { BOUND, initialView, isPlaced, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
+import { BOUND, initialView, isPlaced, mainPoints, MOST_DRAWN, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
@@ -80,12 +80,13 @@ interface ChosenProps {
   choose: (point: Point) => void;
 }
 
-function Roofline({ payload, data, view, categories, params, chosen, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[]; params: ToolProps['params'] } & ChosenProps): VNode {
+function Roofline({ payload, data, view, categories, params, setParams, chosen, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps & ChosenProps): VNode {
   const memory = params['memory'] ?? BOUND;
   const show = params['show'] ?? 'all';
   const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
   const passing = useMemo(() => new Set(rowFinder(data)(view)), [data, view]);
-  const points = pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing.has(row) });
+  const found = pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing.has(row) });
+  const points = params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosen);
   const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
   const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
   const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(chosen) };
@@ -115,6 +116,14 @@ function Roofline({ payload, data, view, categories, params, chosen, choose }: {
           </span>
         ))}
       </p>
+      {found.filter(({ kind }) => kind === 'op').length > MOST_DRAWN && (
+        <p class="muted prose">
+          {points === found ? 'Every operation is drawn. ' : `Drawn are the ${MOST_DRAWN.toLocaleString('en-US')} operations that took most time of ${found.filter(({ kind }) => kind === 'op').length.toLocaleString('en-US')}; the table holds them all. `}
+          <button type="button" class="text-link" onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}>
+            {points === found ? 'Draw only the main ones' : 'Draw all'}
+          </button>
+        </p>
+      )}
       {nHidden > 0 && <p class="muted prose">{plural(nHidden, 'operation has', 'operations have')} no FLOPs or no bytes, and so no place on axes that begin above 0. They are in the table.</p>}
     </>
   );
@@ -167,7 +176,7 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
         <div>
           <Section title="Roofline" note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}>
             <Filters {...{ payload, params, setParams, categories }} bounds={wordsOfColumn(data, 'bound_by')} />
-            <Roofline {...{ payload, data, view, categories, params }} chosen={(point) => point.kind === 'op' && Boolean(op) && isChosen(point.row)} choose={(point) => choose(point.row)} />
+            <Roofline {...{ payload, data, view, categories, params, setParams }} chosen={(point) => point.kind === 'op' && Boolean(op) && isChosen(point.row)} choose={(point) => choose(point.row)} />
           </Section>
           {ops && (
             <Section title={ops.title} note={ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'}>

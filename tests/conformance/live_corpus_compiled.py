@@ -46,8 +46,8 @@ _GROUPINGS = {"program": "byProgram", "category": "byCategory", "provenance": "b
 
 def fields(session: Session, answers: Row) -> list[tuple[str, Field]]:
     """(tool, field) of all three tools."""
-    found = [("hlo_stats", field) for field in _stats(session, answers["hlo_stats"])]
-    found += [("roofline_model", field) for field in _roofline(session, answers["roofline_model"])]
+    found = [("hlo_stats", field) for field in stats(session, answers["hlo_stats"])]
+    found += [("roofline_model", field) for field in roofline(session, answers["roofline_model"])]
     return found + [("op_profile", field) for field in _profile(session, answers)]
 
 
@@ -80,7 +80,8 @@ def _columns(compared: set[str], left_out: tuple[str, ...], answer: Any, listed:
     return found
 
 
-def _stats(session: Session, answer: Any) -> Iterator[Field]:
+def stats(session: Session, answer: Any) -> Iterator[Field]:
+    """Operations of HLO stats, by program and name."""
     payload, peer = payload_of(session, hlo_stats.TOOL), rows(answer)
     listed = table(payload.tables["ops"]) if payload else []
     mine = {(_id(row["program"]), row["op"]): row for row in listed}
@@ -108,7 +109,8 @@ def _keys(found: dict[tuple[str, str], Row]) -> str:
     return ", ".join(sorted(f"{op} ({program})" for program, op in found))
 
 
-def _roofline(session: Session, answer: Any) -> Iterator[Field]:
+def roofline(session: Session, answer: Any) -> Iterator[Field]:
+    """Operations, program and steps of the roofline, with and without infeed and outfeed; peaks and warnings."""
     peer = rows(answer[0])
     yield from _columns({*_ROOFLINE_NUMBERS, *_ROOFLINE_OTHERS}, _ROOFLINE_LEFT_OUT, answer[0], peer)
     for with_transfers in (True, False):
@@ -200,9 +202,9 @@ def _profile(session: Session, answers: Row) -> Iterator[Field]:
         yield Field(f"{grouping}: aggDvfsTimeScaleMultiplier", None, answer["aggDvfsTimeScaleMultiplier"])
         for with_idle in (True, False):
             label = f"{grouping}, {'with' if with_idle else 'without'} idle"
-            tree, n_dissolved = _dissolved(answer[field if with_idle else f"{field}ExcludeIdle"])
+            root, n_dissolved = _dissolved(answer[field if with_idle else f"{field}ExcludeIdle"])
             yield Field(f"{label}: groups of duplicates of several programs", 0.0, float(n_dissolved))
-            yield from _tree(session, label, tree, grouping, with_idle)
+            yield from tree(session, label, root, grouping, with_idle)
 
 
 def _dissolved(node: Row) -> tuple[Row, int]:
@@ -220,7 +222,8 @@ def _dissolved(node: Row) -> tuple[Row, int]:
     return {**node, "children": children, "numChildren": len(children)}, n
 
 
-def _tree(session: Session, label: str, root: Row, grouping: str, with_idle: bool) -> Iterator[Field]:
+def tree(session: Session, label: str, root: Row, grouping: str, with_idle: bool) -> Iterator[Field]:
+    """Nodes of one tree of the op profile, by their way from the root."""
     payload = payload_of(session, op_profile.TOOL, group_by=grouping, idle=with_idle, limit=10_000)
     mine = dict(_ours(table(payload.tables["nodes"]))) if payload else {}
     theirs = dict(_theirs(root)) if root["children"] else {}  # a root alone, of no time, says that there is nothing

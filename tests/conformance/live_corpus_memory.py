@@ -35,6 +35,12 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
         "kinds of memory stand apart here; the peer's sum has temporaries, tables of pointers and threads' stacks in it"
     ),
     ("corpus_own_jax_*", "memory_viewer", "* space 0: logicalBufferSpans"): _SHARING,
+    (
+        "corpus_*",
+        "memory_viewer",
+        "*: block *: color",
+    ): "colours are the page's, by kind of allocation; the peer's are of a list of its own",
+    ("corpus_*", "memory_viewer", "*: allocation *: shapes of its buffers"): "of an allocation their number; shapes stand with the buffers",
     ("corpus_own_jax_*", "memory_viewer", "* space 0: bufferBlocks"): _SHARING,
     (
         _RUN,
@@ -135,12 +141,17 @@ def _live(name: str, payload: Payload, said: Row) -> Iterator[Field]:
     small = sum(row["size_bytes"] for row in live if row["size_bytes"] < SMALL_BYTES)
     numbered = [key for key in listed if key >= 0]
     yield Field(f"{name}: maxHeap", str([row["buffer_id"] for row in large]), str(numbered))
+    colors = [item.get("numbered") for item in said.get("maxHeap", [])]
+    yield Field(f"{name}: colours are the places in maxHeap", str(list(range(len(colors)))), str(colors))
     yield Field(f"{name}: small buffers", float(small), float(size(listed[-1]["logicalBufferSizeMib"])) if -1 in listed else 0.0)
     sizes = [row["size_bytes"] for row in sorted(large, key=lambda row: -row["size_bytes"])]
     by_size = [item for item in said.get("maxHeapBySize", []) if item.get("logicalBufferId", 0) >= 0]
     yield Field(f"{name}: maxHeapBySize", str(sizes), str([size(item["logicalBufferSizeMib"]) for item in by_size]))
-    orders = said.get("maxHeapToBySize", []), said.get("bySizeToMaxHeap", [])
-    yield Field(f"{name}: the two orders undo one another", "True", str([orders[0][i] for i in orders[1]] == list(range(len(orders[0])))))
+    there, back = said.get("maxHeapToBySize", []), said.get("bySizeToMaxHeap", [])
+    yield Field(f"{name}: the two orders undo one another", str(list(range(len(there)))), str(_taken(there, back)))
+    whole = said.get("maxHeap", [])
+    is_same = _taken(whole, back) == said.get("maxHeapBySize", [])
+    yield Field(f"{name}: maxHeapBySize is maxHeap in another order", "True", str(is_same))
     for row in large:
         item = listed.get(row["buffer_id"])
         if item is not None:
@@ -156,6 +167,10 @@ def _live(name: str, payload: Payload, said: Row) -> Iterator[Field]:
              "tfOpName", "groupName", "opCode", "sourceInfo"}  # fmt: skip
     others = {key for item in listed.values() for key in item} - known
     yield Field(f"{name}: parts of buffers that are not compared", "", ", ".join(sorted(others)))
+
+
+def _taken(values: list[Any], places: list[int]) -> list[Any]:
+    return [values[i] if 0 <= i < len(values) else None for i in places]
 
 
 def _buffer(name: str, row: Row, item: Row) -> Iterator[Field]:
@@ -189,6 +204,7 @@ def _blocks(name: str, payload: Payload, said: Row) -> Iterator[Field]:
         yield Field(f"{one}: unpadded", float(row["unpadded_bytes"]), float(item.get("unpaddedSize", 0)))
         yield Field(f"{one}: steps", f"{row['first_step']} {row['last_step']}", f"{item.get('startStep', 0)} {item.get('endStep', 0)}")
         yield Field(f"{one}: category", row["category"], item.get("category", ""))
+        yield Field(f"{one}: color", None, item["color"])
         yield from _buffer(one, row, item)
     whole = sum(int(item.get("size", 0)) for key, item in theirs.items() if key < 0)
     temporary = int(payload.scalars["temporary_allocated_bytes"].value or 0)
@@ -215,6 +231,7 @@ def _lifetimes(name: str, payload: Payload, said: Row) -> Iterator[Field]:
         yield Field(f"{one}: live out", str(bool(row["is_live_out"])), str("may-be live out" in attributes))
         known = {"entry computation parameter", "may-be live out", "reusable"}
         yield Field(f"{one}: attributes that are not compared", "", ", ".join(sorted(attributes - known)))
+        yield Field(f"{one}: shapes of its buffers", None, f"{item.get('commonShape', '')} {item.get('logicalBuffers', [])}")
         yield Field(f"{one}: logicalBuffers", float(row["n_buffers"]), float(len(item.get("logicalBuffers", []))))
         yield Field(
             f"{one}: parts that are not compared",

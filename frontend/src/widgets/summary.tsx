@@ -19,11 +19,10 @@ export interface VerdictProps {
 
 function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
   return (
-    <p>
-      Next:{' '}
+    <p class="next">
+      Next:
       {next.map(({ text, open }, i) => (
         <span key={i}>
-          {i > 0 && ' · '}
           {open ? (
             <button type="button" class="link" onClick={open}>
               <RichText text={text} />

@@ -6,7 +6,7 @@ import { Loading } from '../../widgets/states';
 import { GraphButtons, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
-import { firstView, fitView, revealView, transformOf, zoomView, type Size, type View } from '../graph_viewport';
+import { firstView, fitView, revealView, transformOf, viewAround, zoomView, type Size, type View } from '../graph_viewport';
 import { isWithin, nextItem, type Drawn, type Item } from './drawn';
 import type { Box, Placed } from './placed';
 import { Arrow, Shapes } from './shapes';
@@ -48,9 +48,15 @@ function useHold({ drawn, placed, scope, ...props }: DrawingProps & { placed: Pl
     const item = row === null ? undefined : drawn.items.find((candidate) => candidate.kind === 'scope' && candidate.scope === row);
     return item && placed.at.get(item.id);
   };
+  /** Into the middle with what is around it, unless all of it is in view. */
   const reveal = (): void => {
     const at = placeOf(scope);
-    if (at) setOwn((last) => revealView(last ?? first, box, at, at));
+    if (!at) return;
+    setOwn((last) => {
+      const now = last ?? first;
+      const moved = revealView(now, box, at, at);
+      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, at, now.scale);
+    });
   };
   useEffect(() => {
     if (!held.current) reveal();

@@ -43,4 +43,28 @@ describe('boxes as pixels', () => {
     const at = drawn(3, 4);
     expect([at(0, 0), at(0, 2), at(5, 5)]).toEqual([0, 0, RED]);
   });
+  it('draws boxes as they come, each over those before, hatched in the same slant wherever they begin', () => {
+    // Many boxes of less than a pixel, merged ones among them: neighbours take each other's pixels.
+    const n = 120;
+    const startPs = Float64Array.from({ length: n }, (_, i) => i * 0.37 + (i % 5 === 0 ? 0.2 : 0));
+    const durationPs = Float64Array.from({ length: n }, (_, i) => (i % 7 === 0 ? 0.36 : 0.1));
+    durationPs[n - 1] = 9;
+    const nMerged = Float64Array.from({ length: n }, (_, i) => (i % 3 === 0 || i === n - 1 ? 4 : 1));
+    const many: Boxes = { ...BOXES, n, startPs, durationPs, nMerged, style: Uint8Array.from({ length: n }, (_, i) => i % 2), rowFirst: Int32Array.of(0, n, n) };
+    const batch = encodeInstances(many, { y: Float32Array.of(1, 30), height: Uint8Array.of(7, 2) }, null, { startPs: 0, endPs: 60 });
+    const frame = { widthPx: 60, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 60, scrollPx: 0 };
+    const pixels = { data: new Uint32Array(60 * 12), width: 60, height: 12 };
+    const shades = shadesOf(COLORS);
+    fillPixels(pixels, batch, frame, bandsOf(frame, 0), shades);
+    const plain = new Uint32Array(60 * 12);
+    for (let i = 0; i < n; i++) {
+      const left = Math.round(batch.floats[4 * i] as number);
+      const end = Math.round(batch.floats[4 * i + 1] as number);
+      const right = end - left >= 4 ? end - 1 : Math.max(end, left + 1);
+      const look = (i % 2) * 4 + Number((nMerged[i] as number) > 1);
+      for (let y = 1; y < 8; y++) for (let x = left; x < right; x++) plain[y * 60 + x] = ((x + y) % 4 < 2 ? shades.line : shades.ground)[look] as number;
+    }
+    const first = bandsOf(frame, 0)[0]?.topPx ?? 0;
+    expect([...pixels.data.subarray(60 * Math.max(first, 1))]).toEqual([...plain.subarray(60 * Math.max(first, 1))]);
+  });
 });

@@ -41,45 +41,83 @@ interface Strip {
   readonly bottom: number;
 }
 
-/** Writes one line of a row; true: there is hatching in it, so that lines differ. */
-function writeLine(pixels: Pixels, y: number, batch: InstanceBatch, row: number, frame: Frame, shades: Shades): boolean {
+/** Of the row at hand, its hatched stretches: left, right and the line's shade, three numbers each. One list for all rows, never given back. */
+let hatched = new Uint32Array(3 * 4096);
+let nHatched = 0;
+
+function addHatched(left: number, right: number, line: number): void {
+  if (nHatched + 3 > hatched.length) {
+    const longer = new Uint32Array(2 * hatched.length);
+    longer.set(hatched);
+    hatched = longer;
+  }
+  hatched[nHatched] = left;
+  hatched[nHatched + 1] = right;
+  hatched[nHatched + 2] = line;
+  nHatched += 3;
+}
+
+/** What is drawn over the end of the last hatched stretch takes it away, and leaves what reaches beyond. */
+function uncover(left: number, right: number): void {
+  const last = nHatched - 3;
+  const lastRight = last < 0 ? left : (hatched[last + 1] as number);
+  if (lastRight <= left) return;
+  hatched[last + 1] = left;
+  if (lastRight > right) addHatched(right, lastRight, hatched[last + 2] as number);
+}
+
+/** Writes one line of a row, the grounds of its boxes only, and notes in `hatched` where there is more. */
+function writeLine(pixels: Pixels, y: number, batch: InstanceBatch, row: number, frame: Frame, shades: Shades): void {
   const { data, width } = pixels;
+  const { floats, marks } = batch;
   const perPs = width / (frame.endPs - frame.startPs);
   const from = frame.startPs - batch.originPs;
   const to = frame.endPs - batch.originPs;
   const last = batch.rowFirst[row + 1] as number;
-  let hasHatching = false;
+  const lineStart = y * width;
+  nHatched = 0;
   for (let i = firstInstanceFrom(batch, row, from); i < last; i++) {
-    const start = batch.floats[4 * i] as number;
+    const start = floats[4 * i] as number;
     if (start > to) break;
     const rounded = Math.round((start - from) * perPs);
     // What begins where the window ends, as the trace's last instant does, has the last pixel.
     const left = Math.max(rounded === width ? width - 1 : rounded, -GAP_FROM_PX);
-    let right = Math.min(Math.round(((batch.floats[4 * i + 1] as number) - from) * perPs), width + GAP_FROM_PX);
+    let right = Math.min(Math.round(((floats[4 * i + 1] as number) - from) * perPs), width + GAP_FROM_PX);
     right = right - left >= GAP_FROM_PX ? right - 1 : Math.max(right, left + 1);
-    const flags = batch.marks[16 * i + 13] as number;
-    const look = (batch.marks[16 * i + 12] as number) * 4 + flags;
+    const flags = marks[16 * i + 13] as number;
+    const look = (marks[16 * i + 12] as number) * 4 + flags;
     const ground = shades.ground[look] as number;
-    const end = y * width + Math.min(right, width);
-    if ((flags & MERGED) === 0) {
-      for (let at = y * width + Math.max(left, 0); at < end; at++) data[at] = ground;
-      continue;
-    }
-    hasHatching = true;
-    const line = shades.line[look] as number;
-    for (let x = Math.max(left, 0), at = y * width + x; at < end; x++, at++) data[at] = (x + y) % HATCH_PX < HATCH_PX / 2 ? line : ground;
+    const seenLeft = Math.max(left, 0);
+    const seenRight = Math.min(right, width);
+    const end = lineStart + seenRight;
+    for (let at = lineStart + seenLeft; at < end; at++) data[at] = ground;
+    if (seenLeft >= seenRight) continue;
+    uncover(seenLeft, seenRight);
+    if ((flags & MERGED) !== 0) addHatched(seenLeft, seenRight, shades.line[look] as number);
   }
-  return hasHatching;
+}
+
+/** The slanted lines of one line of pixels: those where x + y, by the hatching's width, falls into its first half. */
+function hatchLine({ data, width }: Pixels, y: number): void {
+  for (let i = 0; i < nHatched; i += 3) {
+    const left = hatched[i] as number;
+    const right = hatched[i + 1] as number;
+    const line = hatched[i + 2] as number;
+    for (let x = left - ((left + y) % HATCH_PX); x < right; x += HATCH_PX) {
+      const end = y * width + Math.min(x + HATCH_PX / 2, right);
+      for (let at = y * width + Math.max(x, left); at < end; at++) data[at] = line;
+    }
+  }
 }
 
 function fillRow(pixels: Pixels, strip: Strip, batch: InstanceBatch, row: number, frame: Frame, shades: Shades): void {
   const { data, width } = pixels;
-  let nOwn = 1;
-  if (writeLine(pixels, strip.top, batch, row, frame, shades)) nOwn = HATCH_PX;
-  for (let y = strip.top + 1; y < strip.bottom; y++) {
-    if (y < strip.top + nOwn) writeLine(pixels, y, batch, row, frame, shades);
-    else data.copyWithin(y * width, (y - nOwn) * width, (y - nOwn + 1) * width);
-  }
+  const { top, bottom } = strip;
+  writeLine(pixels, top, batch, row, frame, shades);
+  const nOwn = nHatched > 0 ? Math.min(HATCH_PX, bottom - top) : 1;
+  for (let y = top + 1; y < top + nOwn; y++) data.copyWithin(y * width, top * width, (top + 1) * width);
+  if (nHatched > 0) for (let y = top; y < top + nOwn; y++) hatchLine(pixels, y);
+  for (let y = top + nOwn; y < bottom; y += nOwn) data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
 }
 
 /** All rows of the bands; what has no box stays transparent. */

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tb_tpuprof.analysis.diagnostics import Notice
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
 from tb_tpuprof.tools.arguments import Asked, lacks_trace
 from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool
@@ -24,6 +25,8 @@ _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) -> Payload:
     """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever else the view raises."""
     payload, failures = of_readable(session, asked, lambda hosts: tool.view(session, hosts, params))
+    notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
+    failures |= unread
     named = [*_unreadable(session, failures), *_gone(asked)]
     if asked.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
@@ -32,9 +35,21 @@ def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) ->
     told = {one.message for one in payload.diagnostics}
     if session.info.state == "hlo":
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
-    notices = [notice for host in payload.hosts for notice in session.notices(host)]
     damaged = [Diagnostic(n.severity, n.message, n.remedy) for n in notices if n.severity != "info" and n.message not in told]
-    return replace(payload, diagnostics=(*named, *payload.diagnostics, *damaged))
+    hosts = tuple(host for host in payload.hosts if host not in unread)
+    return replace(payload, hosts=hosts, diagnostics=(*named, *payload.diagnostics, *damaged))
+
+
+def _notices(session: Session, hosts: Sequence[str]) -> tuple[list[Notice], dict[str, ProfilerError]]:
+    """What to know of the hosts, and why some cannot be read after all: a view of what lies beside the traces has not tried."""
+    notices: list[Notice] = []
+    failures: dict[str, ProfilerError] = {}
+    for host in hosts:
+        try:
+            notices += session.notices(host)
+        except ProfilerError as error:
+            failures[host] = error
+    return notices, failures
 
 
 def of_readable(session: Session, asked: Asked, make: Callable[[tuple[str, ...]], T]) -> tuple[T, dict[str, ProfilerError]]:

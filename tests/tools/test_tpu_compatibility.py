@@ -54,6 +54,18 @@ def test_the_largest_graph_is_shown_and_others_can_be_chosen(several: Session) -
         TOOL.run(several, None, {"graph": "gone"})
 
 
+def test_hosts_that_cannot_be_read_are_named_and_the_graph_is_shown(several: Session) -> None:
+    run = Path(several.info.path)
+    (run / "a-bad.xplane.pb").write_bytes(b"\xff" * 500)
+    (run / "a-empty.xplane.pb").write_bytes(b"")
+    payload = TOOL.run(Session(str(run), cache=False), None, {})
+    assert table(payload, "graphs")["graph"][0] == "words"
+    told = "\n".join(one.message for one in payload.diagnostics if one.severity == "error")
+    assert "a-bad is left out" in told
+    assert "a-empty is left out" in told
+    assert payload.hosts == several.hosts
+
+
 def test_numbers_agree_with_one_another(several: Session) -> None:
     payload = TOOL.run(several, None, {})
     scalars = {name: scalar.value for name, scalar in payload.scalars.items()}

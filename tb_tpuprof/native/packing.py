@@ -59,7 +59,6 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
     scale: uint64_t = 0
     width: cython.int
     number: int64_t
-    shift: cython.int
     source: cython.pointer(cython.const[int64_t]) = cython.address(values[0])
     numbers: int64_t[::1]
     with cython.nogil:
@@ -95,13 +94,7 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
         with cython.nogil:
             first //= cython.cast(int64_t, scale)
             last //= cython.cast(int64_t, scale)
-            if (scale & (scale - 1)) == 0:
-                shift = bits(scale) - 1
-                for i in range(n):
-                    numbers[i] = number_at(source, i, is_delta, base) >> shift
-            else:
-                for i in range(n):
-                    numbers[i] = number_at(source, i, is_delta, base) // cython.cast(int64_t, scale)
+            divided(source, n, is_delta, base, cython.cast(int64_t, scale), cython.address(numbers[0]))
         source = cython.address(numbers[0])
     width = width_of(last) if first >= 0 else width_of(2 * cython.cast(uint64_t, max(last, -first - 1)))
     planes = PyBytes_FromStringAndSize(cython.NULL, n * width)
@@ -112,6 +105,28 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
         else:
             in_planes(source, n, width, out, is_delta, base)
     return f"{'u' if first >= 0 else 'i'}{width}", base, cython.cast(int64_t, scale), planes
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def divided(
+    values: cython.pointer(cython.const[int64_t]),
+    n: int64_t,
+    is_delta: cython.bint,
+    base: int64_t,
+    scale: int64_t,
+    out: cython.pointer(int64_t),
+) -> cython.void:
+    """What is packed of each value, by a scale that divides all."""
+    i: int64_t
+    shift: cython.int = bits(scale) - 1
+    if (scale & (scale - 1)) == 0:
+        for i in range(n):
+            out[i] = number_at(values, i, is_delta, base) >> shift
+    else:
+        for i in range(n):
+            out[i] = number_at(values, i, is_delta, base) // scale
 
 
 @cython.cfunc

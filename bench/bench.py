@@ -16,7 +16,7 @@ if __package__ in (None, ""):
 
 from bench.cases import DEMO_MEASURES, MEASURES, Measure
 from bench.environments import ROOT
-from bench.measurement import SIDES, Result, measure_both
+from bench.measurement import SIDES, Result, measure_both, warm_up
 from bench.report import report
 from bench.traces import (
     DEVICES,
@@ -80,6 +80,8 @@ def main() -> None:
     results: list[Result] = []
     for i, (run, measure) in enumerate(pairs, start=1):
         print(f"[{i}/{len(pairs)}] {run.name}: {measure.title}", flush=True)
+        if not results or results[-1].run != run:
+            warm_up(run, measure, sides)
         results.append(measure_both(run, measure, arguments.rounds, sides))
         arguments.output.write_text(report(results), encoding="utf-8")  # what is there stays, should a later measure not end
     print("\n" + report(results))

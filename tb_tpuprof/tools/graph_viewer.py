@@ -203,12 +203,13 @@ def _verdict(program: Program, timed: Timed, center: int) -> Verdict:
     module = timed.module
     time, n = timed.times.at(center)
     name, opcode = module.name(center), module.opcode(center)
-    text = f"`{name}` is a {opcode} of `{program.title}`."
+    article = "an" if opcode[:1] in "aeiou" else "a"
+    text = f"`{name}` is {article} {opcode} of `{program.title}`."
     details: tuple[str, ...] = ("No events of it were traced.",) if timed.with_times else ("Its time is still to be read from the events.",)
     if n:
         share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
         most = ", more than any other instruction" if center == _first(timed) else ""
-        details = (f"It ran {n:,} times and took {format_time(time)}{share}{most}.",)
+        details = (f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{share}{most}.",)
     if op_name := module.text("op_name", center):
         details = (*details, f"It comes from `{op_name[:300]}`.")
     steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)

@@ -181,7 +181,7 @@ def _recommendations(found: Finding, n_steps: int, kind: str) -> Table:
     if found.category in _MAY_BE_INPUT:
         rows.append(("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL))
     where = "host" if kind == "CPU" else "device"
-    rows.append(("tool", f"See which operations take the time on the {where}.", "framework_op_stats"))
+    rows.append(("tool", f"See which operations take the time on the {where}.", _ops_tool(kind)))
     rows.append(("tool", "See what happens when, on every thread and device.", "trace_viewer"))
     kinds, texts, tools = zip(*rows, strict=True)
     columns = (text_column("kind", "Kind", kinds), text_column("text", "What to do", texts), text_column("tool", "Tool", tools))
@@ -196,10 +196,15 @@ def _verdict(found: Finding, run: _Run, hosts: tuple[str, ...]) -> Verdict:
     if not are_alike(run.hosts):
         steps_to.append(NextStep("See what the slowest host does otherwise", "pod_viewer"))
     steps_to.append(_slowest_step(run, hosts))
-    steps_to.append(NextStep("See which operations take the time", "framework_op_stats"))
+    steps_to.append(NextStep("See which operations take the time", _ops_tool(run.hardware.kind)))
     slowest_one = slowest_host(run.hosts)
     details = (*found.details, slowest_one) if slowest_one else found.details
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
+
+
+def _ops_tool(kind: str) -> str:
+    """Where operations are told apart best: a TPU runs compiled programs alone, of whose operations the framework's names say little."""
+    return "op_profile" if kind == "TPU" else "framework_op_stats"
 
 
 def _slowest_step(run: _Run, hosts: tuple[str, ...]) -> NextStep:

@@ -1,15 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { contrast } from './color';
-import css from './tokens.css?raw';
+import { dark, light, tokensOf } from './theme_tokens';
 
-function tokensOf(selector: string): Map<string, string> {
-  const from = css.indexOf(`${selector} {`);
-  const block = css.slice(from, css.indexOf('\n}', from));
-  return new Map([...block.matchAll(/(--[\w-]+):\s*(#[0-9a-f]{6})/gi)].map((match) => [match[1] as string, match[2] as string]));
-}
-
-const light = tokensOf(':root');
-const dark = new Map([...light, ...tokensOf(':root.dark')]);
 const GROUNDS = ['--bg', '--surface', '--raised', '--hover'];
 const PAIRS = [
   ...['--text', '--muted', '--accent'].flatMap((text) => GROUNDS.map((ground) => [text, ground])),

@@ -1,9 +1,8 @@
 /** The details of one instruction, and the ways from it: walk there, open a fusion, its computations, other tools. */
 import type { VNode } from 'preact';
 import { exactText, format } from '../../base/units';
-import { canOpen } from '../../state/catalog';
 import { useEscape } from '../../state/escape';
-import { openTool } from '../../state/selection';
+import { Fact, Ways } from '../card_parts';
 import type { Node } from './model';
 
 interface DrawerProps {
@@ -17,16 +16,6 @@ interface DrawerProps {
   onClose: () => void;
 }
 
-function Fact({ name, value, tip }: { name: string; value: string; tip?: string }): VNode | null {
-  if (!value) return null;
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd data-tip={tip}>{value}</dd>
-    </div>
-  );
-}
-
 /** Tools that show the same instruction, with the parameters that they take. */
 function Elsewhere({ node, program }: { node: Node; program: string }): VNode {
   const ways = [
@@ -35,16 +24,8 @@ function Elsewhere({ node, program }: { node: Node; program: string }): VNode {
     { tool: 'roofline_model', text: 'See it in the roofline', params: { program, op: node.name } },
     { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: node.name, qargs: '1' } },
     { tool: 'memory_viewer', text: 'See its memory', params: { program, op: node.name } },
-  ].filter(({ tool }) => canOpen(tool));
-  return (
-    <>
-      {ways.map(({ tool, text, params }) => (
-        <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
-          {text}
-        </button>
-      ))}
-    </>
-  );
+  ];
+  return <Ways ways={ways} />;
 }
 
 function Metadata({ node }: { node: Node }): VNode {

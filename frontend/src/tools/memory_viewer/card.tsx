@@ -1,19 +1,8 @@
 /** The details of one buffer: what it is, what it costs, how long it lives, where it comes from, and the ways to it in other tools. */
 import type { VNode } from 'preact';
 import { exactText, format, threeDigits } from '../../base/units';
-import { canOpen } from '../../state/catalog';
-import { openTool } from '../../state/selection';
+import { Fact, Ways } from '../card_parts';
 import type { Buffer } from './model';
-
-function Fact({ name, value, tip }: { name: string; value: string; tip?: string }): VNode | null {
-  if (!value) return null;
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd data-tip={tip}>{value}</dd>
-    </div>
-  );
-}
 
 function Bytes({ name, bytes }: { name: string; bytes: number }): VNode {
   return <Fact name={name} value={format(bytes, 'bytes')} tip={exactText(bytes, 'bytes')} />;
@@ -40,23 +29,15 @@ function Source({ buffer }: { buffer: Buffer }): VNode | null {
 }
 
 /** The same instruction in other tools. */
-function Ways({ op, program }: { op: string; program: string }): VNode | null {
+function Elsewhere({ op, program }: { op: string; program: string }): VNode | null {
   if (!op) return null;
   const ways = [
     { tool: 'graph_viewer', text: 'See it in the graph', params: { program, op } },
     { tool: 'hlo_stats', text: 'See its time in HLO stats', params: { program, op } },
     { tool: 'op_profile', text: 'See it in the op profile', params: { program, op } },
     { tool: 'trace_viewer', text: 'Find it on the timeline', params: { q: op, qargs: '1' } },
-  ].filter(({ tool }) => canOpen(tool));
-  return (
-    <>
-      {ways.map(({ tool, text, params }) => (
-        <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
-          {text}
-        </button>
-      ))}
-    </>
-  );
+  ];
+  return <Ways ways={ways} />;
 }
 
 export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | null; program: string; isKept: boolean; onClear: () => void }): VNode {
@@ -98,7 +79,7 @@ export function Card({ buffer, program, isKept, onClear }: { buffer: Buffer | nu
         </>
       )}
       <Source buffer={buffer} />
-      <Ways op={buffer.instruction} program={program} />
+      <Elsewhere op={buffer.instruction} program={program} />
     </aside>
   );
 }

@@ -1,21 +1,12 @@
 /** The tree as a flame: a box per node, as wide as its time, coloured by how well the device is used; a click zooms in or chooses. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { boxesOf, type Colouring, type OpNode } from './model';
-import { tipOf, ZoomPath } from './zoom_path';
+import { boxesOf } from './model';
+import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 
 const LEVEL_PX = 22;
 
-export interface FlameProps {
-  nodes: readonly OpNode[];
-  zoomed: number;
-  colouring: Colouring;
-  chosen: (node: OpNode) => boolean;
-  onZoom: (row: number) => void;
-  onChoose: (node: OpNode) => void;
-}
-
-export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: FlameProps): VNode {
+export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
   const boxes = useMemo(() => boxesOf(nodes, zoomed), [nodes, zoomed]);
   const levels = Math.max(1, ...boxes.map((box) => box.level + 1));
   return (

@@ -3,19 +3,10 @@ import type { VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
 import { useSize } from '../graph_hands';
 import { tilesOf, type Colouring, type OpNode, type Tile } from './model';
-import { tipOf, ZoomPath } from './zoom_path';
+import { tipOf, ZoomPath, type ZoomedTree } from './zoom_path';
 
 const HEIGHT_PX = 520;
 const NAME_FROM = { width: 34, height: 15 };
-
-export interface TreemapProps {
-  nodes: readonly OpNode[];
-  zoomed: number;
-  colouring: Colouring;
-  chosen: (node: OpNode) => boolean;
-  onZoom: (row: number) => void;
-  onChoose: (node: OpNode) => void;
-}
 
 function TileBox({ tile, colouring, isChosen, onClick }: { tile: Tile; colouring: Colouring; isChosen: boolean; onClick: () => void }): VNode {
   const { node, x, y, width, height, isFrame } = tile;
@@ -27,7 +18,7 @@ function TileBox({ tile, colouring, isChosen, onClick }: { tile: Tile; colouring
   );
 }
 
-export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: TreemapProps): VNode {
+export function Treemap({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: ZoomedTree): VNode {
   const box = useRef<HTMLDivElement>(null);
   const { width } = useSize(box, { width: 900, height: HEIGHT_PX });
   const tiles = useMemo(() => tilesOf(nodes, zoomed, width, HEIGHT_PX), [nodes, zoomed, width]);

@@ -1,7 +1,17 @@
 /** What flame and treemap share: the way to what is zoomed into, and what pointing at a box tells. */
 import type { VNode } from 'preact';
 import { format } from '../../base/units';
-import type { OpNode } from './model';
+import type { Colouring, OpNode } from './model';
+
+/** What the flame and the treemap draw: the tree below one node, and what clicks do. */
+export interface ZoomedTree {
+  nodes: readonly OpNode[];
+  zoomed: number;
+  colouring: Colouring;
+  chosen: (node: OpNode) => boolean;
+  onZoom: (row: number) => void;
+  onChoose: (node: OpNode) => void;
+}
 
 export function tipOf(node: OpNode): string {
   if (node.isEstimate) return [node.name, `about ${format(node.timePs, 'ps')}: an estimate from FLOPs, not measured`, node.provenance].filter(Boolean).join('\n');

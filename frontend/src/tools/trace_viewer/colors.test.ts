@@ -1,18 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import css from '../../base/tokens.css?raw';
 import { rgbOf } from '../../base/color';
+import { dark, light } from '../../base/theme_tokens';
 import { contrastOf, hatched, makePalette, SHADES } from '../../canvas/palette';
 import { DIM_FILL, HATCH_FILL, mix, type Rgb } from '../../canvas/renderer';
 import { FAMILIES } from './names';
-
-function tokensOf(selector: string): Map<string, string> {
-  const from = css.indexOf(`${selector} {`);
-  const block = css.slice(from, css.indexOf('\n}', from));
-  return new Map([...block.matchAll(/(--[\w-]+):\s*(#[0-9a-f]{6})/gi)].map((match) => [match[1] as string, match[2] as string]));
-}
-
-const light = tokensOf(':root');
-const dark = new Map([...light, ...tokensOf(':root.dark')]);
 
 /** OKLab of sRGB (Björn Ottosson's matrices): distances are as people see them; black to white is 1. */
 function oklab(color: Rgb): [number, number, number] {

@@ -1,0 +1,33 @@
+/** What the cards of one thing are made of: its facts, and the ways to it in other tools. */
+import type { VNode } from 'preact';
+import { canOpen } from '../state/catalog';
+import { openTool } from '../state/selection';
+
+export function Fact({ name, value, tip }: { name: string; value: string; tip?: string }): VNode | null {
+  if (!value) return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd data-tip={tip}>{value}</dd>
+    </div>
+  );
+}
+
+export interface Way {
+  tool: string;
+  text: string;
+  params: Record<string, string>;
+}
+
+/** Links to the tools of these that the run has something for. */
+export function Ways({ ways }: { ways: readonly Way[] }): VNode {
+  return (
+    <>
+      {ways.filter(({ tool }) => canOpen(tool)).map(({ tool, text, params }) => (
+        <button key={tool} type="button" class="text-link" onClick={() => openTool(tool, params)}>
+          {text}
+        </button>
+      ))}
+    </>
+  );
+}

@@ -244,7 +244,7 @@ def test_what_is_wrong_is_said_at_its_field(page: Page, server: Server) -> None:
     expect(targets).to_be_focused()
     expect(targets).to_have_attribute("aria-invalid", "true")
     expect(targets).to_have_accessible_description(re.compile("needs a port"))
-    expect(duration).to_have_accessible_description(re.compile("1 to 600,000 ms"))
+    expect(duration).to_have_accessible_description(re.compile(r"1 to 600,000\sms"))
     targets.fill("worker:1")
     expect(targets).not_to_have_attribute("aria-invalid", "true")
     duration.fill("10")

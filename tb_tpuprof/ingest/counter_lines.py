@@ -98,7 +98,7 @@ def _tables(trace: Trace, values: _Values, is_reading: npt.NDArray[np.bool_]) ->
     order = np.lexsort((values.event, time, values.key, name, plane))
     plane, name, key, time = plane[order], name[order], values.key[order], time[order]
     begins = np.flatnonzero(_changes(plane, name, key))
-    ends = np.append(begins[1:], len(plane)) - 1
+    ends = np.append(begins, len(plane))[1:] - 1
     is_once = is_reading[values.event[order]][begins] & (time[ends] == time[begins])
     kept = ~np.repeat(is_once, ends - begins + 1)
     order, plane, name, key, time = order[kept], plane[kept], name[kept], key[kept], time[kept]

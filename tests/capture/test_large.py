@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,9 +61,27 @@ def test_600_megabytes_are_held_once(tmp_path: Path) -> None:
 
 def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
     """The aim is 100 ms on a machine that does nothing else (of three, the best counts); what others take there is left out as
-    processor time, which is a few times less than grpcio's own way needs."""
+    processor time. A slow machine may take three times as long as it takes to pass the bytes through a socket, memory and a file,
+    which is still less than grpcio's own way needs."""
     with large_server(50) as port:
         found = [fetched(port, tmp_path) for _ in range(3)]
     assert [one["state"] for one in found] == ["saved"] * 3
     best = min(found, key=lambda one: float(one["seconds"]))
-    assert min(best["seconds"], *(one["cpu"] for one in found)) < 0.1, found
+    limit = max(0.1, 3 * min(passing_on(tmp_path, 50_000_000) for _ in range(3)))
+    assert min(best["seconds"], *(one["cpu"] for one in found)) < limit, (found, limit)
+
+
+def passing_on(folder: Path, n_bytes: int) -> float:
+    """Processor time of sending bytes through a socket, into memory that was never used before, and from there into a file."""
+    data = memoryview(os.urandom(1 << 20) * (n_bytes >> 20))
+    near, far = socket.socketpair()
+    begin = time.process_time()
+    with near, far, mmap.mmap(-1, len(data)) as fresh, open(folder / "passed", "wb") as file, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(near.sendall, data)
+        with memoryview(fresh) as room:
+            at = 0
+            while at < len(data):
+                at += far.recv_into(room[at : at + (1 << 20)])
+            sending.result()
+            file.write(room)
+    return time.process_time() - begin

@@ -36,9 +36,9 @@ class Held:
     def __init__(self) -> None:
         self.free = threading.Semaphore(0)
 
-    def __call__(self, path: str) -> Any:
+    def __call__(self, path: str, is_outline: bool = False) -> Any:
         assert self.free.acquire(timeout=20)
-        return open_trace(path)
+        return open_trace(path, is_outline)
 
 
 def test_the_route_tells_how_far_another_request_is(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
+from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest.runs import RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
@@ -38,6 +39,9 @@ class DrawnSession:
 
     def get(self, function: Callable[[Trace], T], host: str) -> T:
         return function(self.traces[host])
+
+    def known_failures(self, _hosts: Sequence[str]) -> dict[str, ProfilerError]:
+        return {}
 
     def map(self, function: Callable[[Trace], T], hosts: Sequence[str], *_with_it: object) -> list[T]:
         return [self.get(function, host) for host in hosts]

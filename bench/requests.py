@@ -107,12 +107,22 @@ def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], 
 
 
 def peak_bytes() -> int:
-    """Peak resident memory of this process and of those that it started: at most the largest of them, as often as there are processors."""
+    """Peak resident memory of this process and of those that it started: at most the largest of them, as often as there are processors.
+
+    Linux counts what the process was before its program was loaded into `ru_maxrss`: a copy of the one that measures. So its own
+    peak is read from where only the program's memory counts.
+    """
     import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak += resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (os.cpu_count() or 1)
-    return peak if sys.platform == "darwin" else peak * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            own = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
+    return own + children * (os.cpu_count() or 1)
 
 
 def read_request(arguments: Sequence[str]) -> Request:

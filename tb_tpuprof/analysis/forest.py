@@ -157,7 +157,7 @@ def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s) -> Forest:
     entry = np.full(trace.n_events, -1, np.int32)
     entry[rows] = np.arange(len(rows), dtype=np.int32)
     above = parents(trace)
-    around = flood(above, entry)
+    around = flood(above, entry, entry)  # in place: nodes keep their numbers, and ten million events take 40 MB less
     parent = above[rows]
     child = np.flatnonzero(parent >= 0)
     outer = around[parent[child]]

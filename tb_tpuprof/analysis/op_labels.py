@@ -24,6 +24,7 @@ Texts = Callable[[int], str]
 # Programs are asked for the framework's names of their operations as long as their HLO is small enough to read on the way.
 MAX_HLO_BYTES = 32 * 2**20
 NO_OPERATION = "XlaModule:"  # what PJRT calls whatever a program runs
+STATS = ("program_id", "hlo_op", "tf_op")  # that tell what an event belongs to
 _HLO_PARTS = re.compile(r"/|::")
 
 

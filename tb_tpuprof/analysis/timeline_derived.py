@@ -141,6 +141,8 @@ def _gpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
             room.start_ps[:], room.duration_ps[:], room.name[:], room.source[:] = start, end - start, label, first
 
         builder.add(DerivedLine(plane, "Steps", "steps"), len(start), fill)
+    if not any(trace.event_stats.has(key) for key in op_labels.STATS):
+        return
     labelled = op_labels.of_rows(trace, rows)
     line = trace.event_line[rows]
     busy = np.unique(line[labelled.is_known]).tolist()

@@ -113,10 +113,10 @@ def enclose(
         raise MemoryError
 
 
-def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t][::1]):
+def flood(parent: cython.const[int32_t][::1], entry_group: cython.const[int32_t][::1], groups=None):
     """Group of each event: its own entry's, else its parent's; see `plain_intervals.flood`."""
     n: int64_t = parent.shape[0]
-    groups = np.empty(n, np.int32)
+    groups = np.empty(n, np.int32) if groups is None else groups
     group: int32_t[::1] = groups
     i: int64_t
     with cython.nogil:

@@ -68,19 +68,21 @@ def enclose(
             stack.append((i, end))
 
 
-def flood(parent: Int32s, entry_group: Int32s) -> Int32s:
+def flood(parent: Int32s, entry_group: Int32s, groups: Int32s | None = None) -> Int32s:
     """Group of each event: `entry_group` of itself where that is not negative, else its parent's group, else -1.
 
-    Parents come before their children.
+    Parents come before their children. The result may be written over the entries (`groups` is what is written to).
     """
-    groups = [-1] * len(parent)
+    found = [-1] * len(parent)
     entries = entry_group.tolist()
     for i, above in enumerate(parent.tolist()):
         if entries[i] >= 0:
-            groups[i] = entries[i]
+            found[i] = entries[i]
         elif 0 <= above < i:
-            groups[i] = groups[above]
-    return np.array(groups, np.int32)
+            found[i] = found[above]
+    result = np.empty(len(parent), np.int32) if groups is None else groups
+    result[:] = found
+    return result
 
 
 def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int32s]:

@@ -51,7 +51,12 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
         assert same(parents[0], parents[1])
     parent, _ = plain_intervals.nest(start, start + duration, offsets)
     entry = np.array(data.draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), np.int32)
-    assert same(intervals.flood(parent, entry), plain_intervals.flood(parent, entry))
+    flooded = plain_intervals.flood(parent, entry)
+    assert same(intervals.flood(parent, entry), flooded)
+    for in_place in (intervals.flood, plain_intervals.flood):
+        over = entry.copy()
+        assert in_place(parent, over, over) is over
+        assert same(over, flooded)
     lanes = intervals.lanes(start, duration, offsets)
     assert same(lanes, plain_intervals.lanes(start, duration, offsets))
     assert same(intervals.rows_by_depth(lanes[0], offsets, lanes[1]), plain_intervals.rows_by_depth(lanes[0], offsets, lanes[1]))

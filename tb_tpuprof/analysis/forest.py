@@ -21,6 +21,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 NO_LABEL = np.iinfo(np.int64).max
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,13 @@ class Forest:
         return result
 
     def spread(self, labels: Int64s) -> npt.NDArray[np.int32]:
-        """Label of every event of the trace: its innermost node's, -1 none."""
+        """Label of every event of the trace: its innermost node's, -1 none. Written over `around`: the forest is used up."""
         known = labels[: len(self.rows)]
         by_node = np.append(np.where(known == NO_LABEL, -1, known), -1).astype(np.int32)
-        return by_node[self.around]
+        for first in range(0, len(self.around), _AT_ONCE):
+            part = self.around[first : first + _AT_ONCE]
+            part[:] = by_node[part]
+        return self.around
 
     def _distinct(self, nodes: Int64s) -> npt.NDArray[np.intp]:
         """Distinct nodes, ascending."""

@@ -61,13 +61,12 @@ def test_600_megabytes_are_held_once(tmp_path: Path) -> None:
 
 def test_50_megabytes_add_little_to_the_servers_time(tmp_path: Path) -> None:
     """The aim is 100 ms on a machine that does nothing else (of three, the best counts); what others take there is left out as
-    processor time. A slow machine may take three times as long as it takes to pass the bytes through a socket, memory and a file,
-    which is still less than grpcio's own way needs."""
+    processor time. A slow machine may take half as long again as it takes to pass the bytes through a socket, memory and a file."""
     with large_server(50) as port:
         found = [fetched(port, tmp_path) for _ in range(3)]
     assert [one["state"] for one in found] == ["saved"] * 3
     best = min(found, key=lambda one: float(one["seconds"]))
-    limit = max(0.1, 3 * min(passing_on(tmp_path, 50_000_000) for _ in range(3)))
+    limit = max(0.1, 1.5 * min(passing_on(tmp_path, 50_000_000) for _ in range(3)))
     assert min(best["seconds"], *(one["cpu"] for one in found)) < limit, (found, limit)
 
 

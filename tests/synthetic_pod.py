@@ -107,11 +107,11 @@ def analysed(pod: Pod, with_hlo: bool = True) -> list[PodHost]:
     times = times_us(pod)
     per_host, n_ops = pod.n_cores // pod.n_hosts, 2
     block = 512 * 512 * 4 if with_hlo else 0
-    permuted = tuple((core, (core + 1) % pod.n_cores) for core in range(pod.n_cores))
+    permuted = np.array([(core, (core + 1) % pod.n_cores) for core in range(pod.n_cores if with_hlo else 0)], np.int64).reshape(-1, 2)
     groups = tuple(tuple(group) for group in pod.groups)
     ops = (
         TransferOp("all-reduce.3", "all-reduce", block, int(with_hlo), groups if with_hlo else (), has_hlo=with_hlo),
-        TransferOp("collective-permute.4", "collective-permute", block, 2 * with_hlo, (), permuted if with_hlo else (), has_hlo=with_hlo),
+        TransferOp("collective-permute.4", "collective-permute", block, 2 * with_hlo, (), permuted, has_hlo=with_hlo),
     )
     shape = pod.n_cores, pod.n_steps
     spent_ps = np.stack([times.reduce, np.full(shape, PERMUTE_US)], axis=2) * PS_PER_US

@@ -72,7 +72,7 @@ def _collective(opcode: str, found: Attributes) -> Iterator[str]:
     if found.channel_id:
         yield f"channel_id={found.channel_id}"
     if "permute" in opcode:
-        yield "source_target_pairs={" + ",".join(f"{{{a},{b}}}" for a, b in found.source_target_pairs) + "}"
+        yield "source_target_pairs={" + ",".join(f"{{{a},{b}}}" for a, b in found.source_target_pairs.tolist()) + "}"
         if found.slices:
             yield f"slice_sizes={found.slices}"
         return

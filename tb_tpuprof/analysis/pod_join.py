@@ -52,7 +52,7 @@ class Collective:
     @property
     def n_groups(self) -> int:
         """How many groups run it, each by itself; pairs of a permutation likewise."""
-        return max(len(self.groups or self.op.pairs), 1)
+        return max(len(self.groups) or len(self.op.pairs), 1)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Channel:
 class Pod:
     """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; `host_of[core]` is a row of `hosts`, `group_of` where known.
 
-    `device_of`: the program's number of each core. `n_unplaced`: links whose end lies on hosts that were not captured or chosen.
+    In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core. `n_unplaced`: links whose end
+    lies on hosts that were not captured or chosen.
     """
 
     hosts: tuple[str, ...]
@@ -99,6 +100,11 @@ class Pod:
     is_disjoint: bool
     n_unplaced: int
     late_idle_ps: Int64s
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that occur on any core."""
+        return tuple(part for part in Part if self.part_ps[:, :, part].any())
 
     @cached_property
     def is_synchronous(self) -> bool:
@@ -129,7 +135,8 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     n_steps = len(common.steps) if used else 0
     cores = tuple(core for part, _ in used for core in part.cores)
     host_of = np.repeat(np.arange(len(used)), [len(part.cores) for part, _ in used]).astype(np.int64)
-    part_ps = np.concatenate([np.empty((0, n_steps, N_PARTS), np.int64), *(part.part_ps[:, rows] for part, rows in used)])
+    by_part = [np.empty((N_PARTS, 0, n_steps), np.int64), *(part.part_ps[:, rows].transpose(2, 0, 1) for part, rows in used)]
+    part_ps = np.concatenate(by_part, axis=1, out=np.empty((N_PARTS, len(cores), n_steps), np.int64)).transpose(1, 2, 0)
     total_ps = np.concatenate([np.empty((0, n_steps), np.int64), *(part.total_ps[:, rows] for part, rows in used)])
     found = _Transfers(used, len(cores), n_steps)
     device_of = _devices(cores, found.devices())
@@ -188,7 +195,7 @@ class _Transfers:
 
     def devices(self) -> set[int]:
         """The program's devices that groups and pairs name."""
-        return {device for op in self.ops.values() for members in (*op.groups, *op.pairs) for device in members}
+        return {device for op in self.ops.values() for members in (*op.groups, op.pairs.ravel().tolist()) for device in members}
 
     def _groups(self, at: int, op: TransferOp, device_of: list[int]) -> tuple[tuple[tuple[int, ...], ...], GroupsFrom]:
         """Devices that run a collective together, and what tells so."""
@@ -224,7 +231,7 @@ class _Transfers:
             ran = spent > 0
             n_ran = max(int(ran.sum()), 1)
             often = float((self.count[at] / self.n_captured)[self.count[at] > 0].mean()) if (self.count[at] > 0).any() else 0.0
-            size = max((len(group) for group in groups or op.pairs), default=int((self.count[at] > 0).sum()))
+            size = max(map(len, groups), default=2 if len(op.pairs) else int((self.count[at] > 0).sum()))
             transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
             found.append(Collective(op, often, transfer, wait, groups, size, known_by))
         late_idle = sum((_late_idle(wait, busy, label) for label, wait in waited_in.values()), np.zeros(part_ps.shape[:2], np.int64))
@@ -240,11 +247,11 @@ class _Transfers:
         done = {op.starts_as: name for name, op in self.ops.items() if op.starts_as}
         receives = {op.channel_id: name for name, op in self.ops.items() if op.kind == "recv" and not op.starts_as and op.channel_id}
         for name, op in self.ops.items():
-            if op.starts_as or op.kind == "recv" or not op.pairs:
+            if op.starts_as or op.kind == "recv" or not len(op.pairs):
                 continue
             ready = receives.get(op.channel_id, name) if op.kind == "send" else name
             last = done.get(ready, ready)
-            for source, target in op.pairs[:MAX_CHANNELS]:
+            for source, target in op.pairs[:MAX_CHANNELS].tolist():
                 a, b = row_of.get(source, -1), row_of.get(target, -1)
                 if a < 0 or b < 0:
                     n_unplaced += 1

@@ -14,6 +14,7 @@ units and steps brings about by chance, and if it stands out of the other units'
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -68,13 +69,11 @@ class Straggler:
 def others_median(own: Floats) -> Floats:
     """For each unit and step the median of the other units; with two units the other one. Shape [n_units, n_steps], n_units ≥ 2."""
     n = len(own)
-    order = np.argsort(own, axis=0, kind="stable")
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(n)[:, None], own.shape), axis=0)
-    ranked = np.take_along_axis(own, order, axis=0)
     low, high = (n - 2) // 2, (n - 1) // 2  # of n - 1 others
-    columns = np.arange(own.shape[1])
-    result: Floats = (ranked[low + (rank <= low), columns] + ranked[high + (rank <= high), columns]) / 2
+    by_step = np.partition(own.T, sorted({low, low + 1, high, high + 1}), axis=1)
+    # Without a unit of at most the median's place, those above it move down by one.
+    at_low, at_high = (np.where(own <= by_step[:, at], by_step[:, at + 1], by_step[:, at]) for at in (low, high))
+    result: Floats = (at_low + at_high) / 2
     return result
 
 
@@ -93,15 +92,17 @@ def slow_units(own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] |
     since, level, evidence = _onset(ratio, sigma)
     chance = np.sqrt(2 * np.log(max(n_units * n_steps, 2))) + _MARGIN
     usual_level = _usual_level(ratio)
-    middle = np.array([np.median(ratio[unit, since[unit] :]) for unit in range(n_units)])
     least = np.log1p(LEAST_EXCESS)
-    accused = (level >= least) & (middle >= least) & (evidence >= chance) & (level >= _OUTSTANDING * usual_level)
+    suspects = np.flatnonzero((level >= least) & (evidence >= chance) & (level >= _OUTSTANDING * usual_level))
     found = []
-    for unit in np.flatnonzero(accused).tolist():
+    spent = _Spent(part_ps)
+    for unit in suspects.tolist():
         rows = slice(int(since[unit]), n_steps)
+        if np.median(ratio[unit, rows]) < least:
+            continue
         excess = float((own[unit, rows] - usual[unit, rows]).mean())
         fraction = excess / max(float(usual[unit, rows].mean()), 1.0)
-        found.append(Slow(unit, rows.start, excess, fraction, float(evidence[unit]), _causes(part_ps, unit, rows)))
+        found.append(Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows)))
     return tuple(sorted(found, key=lambda slow: -slow.excess_ps))
 
 
@@ -124,15 +125,22 @@ def _usual_level(ratio: Floats) -> float:
     return float(np.median(np.abs(np.median(ratio, axis=1)))) / 0.6745
 
 
-def _causes(part_ps: npt.NDArray[np.number] | None, unit: int, rows: slice) -> dict[str, float]:
-    """Excess over the other units' median by cause, in ps a step."""
-    if part_ps is None:
-        return {"compute": 0.0}
-    result = {}
-    for name, parts in _CAUSES.items():
-        spent = np.asarray(part_ps[:, rows, :][:, :, list(parts)].sum(axis=2), np.float64)
-        result[name] = float((spent[unit] - others_median(spent)[unit]).mean())
-    return result
+class _Spent:
+    """Time by cause of each unit and step, beside the other units' median; made once for all units that are slow."""
+
+    def __init__(self, part_ps: npt.NDArray[np.number] | None) -> None:
+        self.part_ps = part_ps
+
+    def causes(self, unit: int, rows: slice) -> dict[str, float]:
+        """A unit's excess over the others by cause, in ps a step; of compute and unknown where parts are not."""
+        return {name: float(excess[unit, rows].mean()) for name, excess in self._excess.items()} or {"compute": 0.0}
+
+    @cached_property
+    def _excess(self) -> dict[str, Floats]:
+        if self.part_ps is None:
+            return {}
+        spent = {name: np.asarray(sum(self.part_ps[:, :, part] for part in parts), np.float64) for name, parts in _CAUSES.items()}
+        return {name: one - others_median(one) for name, one in spent.items()}
 
 
 def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ _PAIRS = "_xla_send_recv_source_target_pairs"
 class TransferOp:
     """`kind`: opcode without -start and -done. `starts_as`: of the half that ends an exchange the name of that which begins it.
 
-    `groups`: devices that take part together; empty: all. `pairs`: (from, to). Numbers are those of the program's devices.
+    `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are those of the program's devices.
     `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether the trace told more than name and category.
     """
 
@@ -33,7 +33,7 @@ class TransferOp:
     size_bytes: int = 0
     channel_id: int = 0
     groups: tuple[Ints, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = ()
+    pairs: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
     starts_as: str = ""
     has_hlo: bool = False
 
@@ -87,7 +87,8 @@ def _told_by_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
         leaves = [leaf.size_bytes for leaf in module.shape(row).leaves if leaf.is_array]
         size = max(leaves, default=size)
     told = module.attributes(row)
-    groups, pairs = device_groups(told.replica_groups), told.source_target_pairs or _pairs(told)
+    groups = device_groups(told.replica_groups)
+    pairs = told.source_target_pairs if len(told.source_target_pairs) else _pairs(told)
     return replace(
         op, kind=kind, size_bytes=size, channel_id=told.channel_id, groups=groups, pairs=pairs, starts_as=starts_as, has_hlo=True
     )
@@ -101,11 +102,11 @@ def _within(module: HloModule, row: int) -> int:
     return next((i for i in inner if kind_of(module.opcode(i))), row)
 
 
-def _pairs(told: Attributes) -> tuple[tuple[int, int], ...]:
+def _pairs(told: Attributes) -> Int64s:
     """Pairs of a send or receive, written {{0,1},{1,2}} in a frontend attribute."""
     text = told.frontend.get(_PAIRS, "")
     numbers = [int(word) for word in text.replace("{", " ").replace("}", " ").replace(",", " ").split() if word.isdigit() and len(word) < 9]
-    return tuple(zip(numbers[::2], numbers[1::2], strict=False))
+    return np.array(numbers[: len(numbers) // 2 * 2], np.int64).reshape(-1, 2)
 
 
 def device_groups(groups: ReplicaGroups | None) -> tuple[Ints, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, no_steps
@@ -13,6 +14,7 @@ from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+Markers = tuple[Int64s, Int64s, Int64s]
 
 _CLASS_OF_CATEGORY = {
     "infeed": TimeClass.HOST_WAIT_INPUT,
@@ -38,7 +40,7 @@ def category_class(category: str) -> TimeClass:
 
 def tpu_steps(trace: Trace) -> Steps:
     """Steps that every TensorCore has. A step lasts as long as on its slowest core; the rest beside its operations is `other`."""
-    cores = [found for plane in planes(trace).tensor_cores if len((found := step_markers(trace, plane))[0])]
+    cores = [found for found in _markers(trace).values() if len(found[0])]
     if not cores:
         return no_steps(n_unmarked_runs=_unmarked_runs(trace))
     number = cores[0][0]
@@ -66,8 +68,17 @@ def _unmarked_runs(trace: Trace) -> int:
     return int(max(runs, default=0))
 
 
-def step_markers(trace: Trace, plane: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Group, start and duration of a core's steps; several step events of one group are one step."""
+def step_markers(trace: Trace, plane: int) -> Markers:
+    """Group, start and duration of a TensorCore's steps; several step events of one group are one step."""
+    return _markers(trace)[plane]
+
+
+@once
+def _markers(trace: Trace) -> dict[int, Markers]:
+    return {plane: _markers_of(trace, plane) for plane in planes(trace).tensor_cores}
+
+
+def _markers_of(trace: Trace, plane: int) -> Markers:
     none = np.empty(0, np.int64)
     lines = [line for line in lines_named(trace, plane, STEP_LINES) if trace.lines["n_events"][line]]
     if not lines:

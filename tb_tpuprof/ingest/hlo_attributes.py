@@ -148,10 +148,6 @@ def _replica_groups(message: Message) -> ReplicaGroups:
     return ReplicaGroups(tuple(group.numbers(1) for group in groups), read_iota(iota) if iota else None)
 
 
-def _pairs(message: Message) -> tuple[tuple[int, int], ...]:
-    return tuple((pair.number(1), pair.number(2)) for pair in message.messages(52))
-
-
 def _aliases(message: Message) -> tuple[Alias, ...]:
     return tuple(Alias(part.numbers(1), part.number(2), part.numbers(3)) for part in message.messages(74))
 
@@ -179,7 +175,7 @@ _PARTS: dict[int, tuple[tuple[str, Callable[[Message], Any]], ...]] = {
     32: (("fft_length", lambda m: m.numbers(32)),),
     63: (("comparison_direction", lambda m: m.text(63)),),
     72: (("comparison_type", lambda m: m.text(72)),),
-    52: (("source_target_pairs", _pairs),),
+    52: (("source_target_pairs", lambda m: m.number_rows(52, (1, 2))),),
     40: (("sharding", lambda m: read_sharding(m.submessage(40))),),
     68: (("frontend", lambda m: m.submessage(68).map(1)),),
     51: (

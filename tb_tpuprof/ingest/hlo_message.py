@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import fields, ints
+from tb_tpuprof.native import fields, ints, parts, spans
 
 Bytes = npt.NDArray[np.uint8]
+_MANY = 256  # fields from which on arrays sort them faster than a loop: lists of devices
 MAX_DEPTH = 64  # of what nests within itself: tuples of shapes, shardings, literals
 
 
@@ -25,9 +26,13 @@ class Message:
         self.size = size
         rows, bad = fields(data, start, start + size)
         self.is_damaged = bad >= 0
-        self._fields: dict[int, list[tuple[int, int, int]]] = {}
-        for number, wire, value, length in rows.tolist():
+        self._fields: dict[int, list[Sequence[int]]] = {}
+        for number, wire, value, length in rows.tolist() if len(rows) < _MANY else ():
             self._fields.setdefault(number, []).append((wire, value, length))
+        if len(rows) >= _MANY:
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            first = np.flatnonzero(np.diff(rows[:, 0], prepend=-1))
+            self._fields = {int(part[0, 0]): part[:, 1:].tolist() for part in np.split(rows, first[1:])}
 
     def has(self, number: int) -> bool:
         """Whether the field is there."""
@@ -94,6 +99,15 @@ class Message:
     def messages(self, number: int) -> Iterator[Message]:
         """The messages of a repeated field."""
         return (Message(self.data, start, size) for start, size in self.spans(number))
+
+    def number_rows(self, number: int, wanted: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Of a repeated field of messages that hold numbers alone: int64[n_messages, n_wanted], 0 where one is absent.
+
+        All at once: a program of thousands of devices names as many pairs of them.
+        """
+        _, starts, sizes = parts(self.data, np.array([self.start], np.int64), np.array([self.size], np.int64), number)
+        values, found, _, _ = spans(self.data, starts, sizes, np.array(wanted, np.int64))
+        return np.where(found > 0, 0, values)  # bytes where a number belongs
 
     def message(self, number: int) -> Message | None:
         """The (last) message of a field, or None."""

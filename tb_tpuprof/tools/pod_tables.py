@@ -19,14 +19,9 @@ _DELAY_HELP = "How long the receiver was ready before the sender"
 _OWN_HELP = "The step without waiting for others: in collectives, for data that others send, or idling while nobody waits for it"
 
 
-def parts_of(pod: Pod) -> list[Part]:
-    """The parts that occur."""
-    return [part for part in Part if pod.part_ps[:, :, part].any()]
-
-
 def parts_table(pod: Pod) -> Table:
     """Mean time of each part over cores and steps; `column` names it in the other tables."""
-    parts = parts_of(pod)
+    parts = pod.parts
     texts = [PART_TEXTS[part] for part in parts]
     mean = np.array([pod.part_ps[:, :, part].mean() for part in parts])
     whole = float(pod.total_ps.mean()) or 1.0
@@ -46,7 +41,7 @@ def _part_columns(pod: Pod, axis: int, rows: slice) -> list[Column]:
             f"{PART_TEXTS[part].name}_ps", PART_TEXTS[part].title, pod.part_ps[:, rows, part].mean(axis=axis), "ps",
             description=PART_TEXTS[part].meaning,
         )
-        for part in parts_of(pod)
+        for part in pod.parts
     ]  # fmt: skip
 
 
@@ -91,7 +86,7 @@ def cores_table(pod: Pod, step: int) -> Table:
 
 def measures(pod: Pod) -> dict[str, str]:
     """What the heat map can show, by name, with titles."""
-    return {OWN: "Own time", TOTAL: "Step time", **{PART_TEXTS[part].name: PART_TEXTS[part].title for part in parts_of(pod)}}
+    return {OWN: "Own time", TOTAL: "Step time", **{PART_TEXTS[part].name: PART_TEXTS[part].title for part in pod.parts}}
 
 
 def cells_table(pod: Pod, measure: str) -> Table:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.trace.hlo_shape import NO_SHAPE, Shape
 
 Ints = tuple[int, ...]
+Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ class Alias:
 class Attributes:
     """Everything of an instruction beyond its columns. Numbers are protobuf's defaults where the file does not tell.
 
-    `control_predecessors` are rows of instructions. `options` holds what is rare, by the name under which XLA prints it.
+    `control_predecessors` are rows of instructions, `source_target_pairs` [n_pairs, 2] devices. `options` holds what is rare, by the
+    name under which XLA prints it.
     """
 
     literal: Literal | None = None
@@ -182,7 +185,7 @@ class Attributes:
     comparison_direction: str = ""
     comparison_type: str = ""
     replica_groups: ReplicaGroups | None = None
-    source_target_pairs: tuple[tuple[int, int], ...] = ()
+    source_target_pairs: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
     control_predecessors: Ints = ()
     sharding: Sharding | None = None
     frontend: dict[str, str] = field(default_factory=dict)

@@ -143,4 +143,6 @@ class Trace:
 
     def lines_of(self, planes: list[int]) -> npt.NDArray[np.intp]:
         """Rows of `lines` that belong to the given planes."""
-        return np.flatnonzero(np.isin(self.lines["plane"], planes))
+        is_wanted = np.zeros(len(self.planes) + 1, np.bool_)  # np.isin takes ten times as long for a handful of lines
+        is_wanted[planes] = True
+        return np.flatnonzero(is_wanted[self.lines["plane"]])

@@ -180,8 +180,20 @@ def test_damaged_programs_are_read_or_refused(at: int, byte: int, cut: int) -> N
         look_at_everything(decode_hlo(bytes(data[: len(data) - cut % 40]), "x"))
 
 
+def test_pairs_of_thousands_of_devices() -> None:
+    """More fields than are taken up one by one, zeros left out of the message as protobuf does; and an instruction without any."""
+    wanted = [[0, 3], [70_000, 0], *([i, i + 1] for i in range(600))]
+    pairs = [{key: device for key, device in zip((1, 2), pair, strict=True) if device} for pair in wanted]
+    ops = [instruction(1, "parameter", array(8)), instruction(2, "collective-permute", array(8), [1], f26=7, f52=pairs)]
+    module = decode_hlo(np.frombuffer(proto([computation(1, "main", ops, 2)]), np.uint8), "x", 1)
+    found = module.attributes(module.find("collective-permute.2"))
+    assert found.source_target_pairs.tolist() == wanted
+    assert found.channel_id == 7
+    assert module.attributes(0).source_target_pairs.shape == (0, 2)
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=80), st.sampled_from([3, 7, 8, 15, 16, 17, 21, 30, 33, 40, 48, 49, 57, 68, 74, 87, 92, 93]))
+@given(st.binary(max_size=80), st.sampled_from([3, 7, 8, 15, 16, 17, 21, 30, 33, 40, 48, 49, 52, 57, 68, 74, 87, 92, 93]))
 def test_attributes_of_any_bytes(data: bytes, field: int) -> None:
     entry = [{**instruction(1, "custom-call", array(2)), field: data}]
     look_at_everything(decode_hlo(proto([computation(1, "main", entry, 1)]), "x"))

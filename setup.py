@@ -26,7 +26,7 @@ LICENSES = STATIC / "THIRD_PARTY_LICENSES.txt"
 OLDEST_NODE = (20, 19)
 
 NATIVE = (
-    "events", "interning", "intervals", "json_events", "packing", "pairing", "selection", "sequences", "tallies", "texts",
+    "cutting", "events", "interning", "intervals", "json_events", "packing", "pairing", "selection", "sequences", "tallies", "texts",
     "timeline", "trace_json", "wire",
 )  # fmt: skip
 

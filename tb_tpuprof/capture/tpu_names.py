@@ -243,6 +243,7 @@ def default_login() -> Login:
         ) from None
     try:
         request = google.auth.transport.requests.Request()
+        credentials: Any
         credentials, project = google.auth.default(scopes=[_SCOPE], request=request)
         credentials.refresh(partial(request, timeout=_TIMEOUT_S))
     except google.auth.exceptions.DefaultCredentialsError:

@@ -32,9 +32,19 @@ _UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString"
 _MAX_NOTES = 100
 
 
+_SPACE = b" \t\r\n"
+
+
 def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
-    """Whether a file is JSON rather than an XSpace: no XSpace begins with a bracket."""
-    head = data[:4096].tobytes().removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+    """Whether a file is JSON rather than an XSpace.
+
+    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a bracket: no plane goes on
+    as JSON does there.
+    """
+    raw = data[:4096].tobytes()
+    head = raw.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+    if raw[:1] == b"\n":
+        return head[:1] + head[1:].lstrip(_SPACE)[:1] in (b'{"', b"{}", b"[{", b"[]")
     return head[:1] in (b"{", b"[")
 
 

@@ -107,13 +107,14 @@ def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]]) -> list[byt
 def _dask(address: str) -> Any:
     """The client of a cluster, connected when it is first asked for. Raises ExecutorFailed."""
     try:
-        from distributed import Client
+        import distributed
     except ImportError:
         raise ExecutorFailed("Running on a Dask cluster needs Dask.", "Run: pip install 'tb-tpuprof[dask]'.") from None
     with _lock:
         if address not in _clients or _clients[address].status != "running":
             try:
-                _clients[address] = Client(f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False)
+                connect: Any = distributed.Client
+                _clients[address] = connect(f"tcp://{address}", timeout=_CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError) as error:
                 remedy = "Is the scheduler running there, and reachable from here? It prints its address when it starts."
                 raise ExecutorFailed(f"The Dask scheduler at {address} does not answer: {error}", remedy) from None

@@ -37,14 +37,35 @@ class FileState:
 
 
 class FileBytes:
-    """A file's bytes, which whoever has read them last can let go."""
+    """A file's bytes, each in its place in `data`, which whoever has read them last can let go."""
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
         self.data = data
 
+    def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
+        """(bytes that hold those from `start` to `end`, the position in the file that they begin at); `room` to put them if need be."""
+        return self.data, 0
+
+    def lacks(self, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether messages that begin there were left unread: only windows show them, and `data` has nothing in their place."""
+        return np.zeros(len(starts), np.bool_)
+
     def release(self) -> None:
         """Forget the bytes."""
         self.data = np.empty(0, np.uint8)
+
+
+class Room:
+    """Memory for one window after the other."""
+
+    def __init__(self) -> None:
+        self.memory = np.empty(0, np.uint8)
+
+    def take(self, size: int) -> npt.NDArray[np.uint8]:
+        """Room for so many bytes; what was in it before is gone."""
+        if len(self.memory) < size:
+            self.memory = np.empty(size, np.uint8)
+        return self.memory[:size]
 
 
 def is_url(path: str) -> bool:

@@ -1,7 +1,8 @@
 """Line messages → event columns, on as many threads as there are processors: the native decoder does not hold the interpreter's lock.
 
-lines    ▏python ───────────────▏▏tf_Compute/1 ─▏▏tf_Compute/2 ──▏
-readers  ├──────── 1 ───────────┤├───────────── 2 ──────────────┤      runs of whole lines, of about equal bytes
+lines    ▏python ─────────────────────────────────────▏▏tf_Compute/1 ─▏
+pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤      cut between events, about PIECE_BYTES each
+readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤      runs of whole pieces, of about equal bytes
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.ingest.files import FileBytes, Room
+from tb_tpuprof.native.cutting import Cutter
 from tb_tpuprof.native.events import Decoder
+from tb_tpuprof.native.wire import spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
 OpenPlane = Callable[[int, Decoder, bool], None]
+PIECE_BYTES = 2**20  # fits a processor's own cache
+_LEAST_WINDOW = 64  # holds a field's header whatever it is
 _MIN_BYTES_PER_THREAD = 2 * 2**20
 _MAX_THREADS = 8
 _TIME_LIMIT_PS = 2**61
+_LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
+_NONE: Ints = np.empty(0, np.int64)
 
 
 def balanced(sizes: Ints) -> list[range]:
@@ -38,8 +46,33 @@ def balanced(sizes: Ints) -> list[range]:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Parts of lines between events, in the file's order: each its line, its bytes and how many events it holds at most."""
+
+    line: Ints
+    starts: Ints
+    ends: Ints
+    n_events: Ints
+
+
+@dataclass(frozen=True)
+class LineParts:
+    """The lines of a plane before their events are read. Names are numbers of gathered strings."""
+
+    ids: Ints
+    names: Ints
+    timestamps_ns: Ints
+    display_ids: Ints
+    n_events: Ints
+    pieces: Pieces
+
+
+@dataclass(frozen=True)
 class PlaneParts:
-    """One plane's entries: numbers are positions in the gathered tables, not yet interned."""
+    """One plane's entries: numbers are positions in the gathered tables, not yet interned.
+
+    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them.
+    """
 
     id: int
     name: int
@@ -50,79 +83,142 @@ class PlaneParts:
     event_starts: Ints
     event_sizes: Ints
     stat_ids: Ints
+    stat_keys: Ints
     first_stat_name: int
     own_stats: tuple[Ints, Ints]
     lines: LineParts
     n_damaged: int
 
 
-@dataclass(frozen=True)
-class LineParts:
-    """The lines of a plane before their events are read."""
+def find_lines(file: FileBytes, starts: Ints, sizes: Ints, add_names: Callable[[Ints, Ints], int]) -> tuple[LineParts, int]:
+    """The line messages' own fields and pieces, and how many messages are malformed. `add_names` gathers strings."""
+    is_cut = file.lacks(starts) | (sizes > PIECE_BYTES)
+    whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
+    runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
+    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, _MAX_THREADS))) as pool:
+        looked = list(pool.map(lambda run: spans(file.data, starts[run], sizes[run], _LINE_FIELDS), runs))
+        walked = list(pool.map(lambda a, size: _cut(file, a, a + size), starts[large].tolist(), sizes[large].tolist()))
+    values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
+    ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
+    ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
+    names = np.zeros((n, 4), np.int64)  # start and size of the name, then of the display name
+    names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
+    parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts[:, 3])]
+    n_bad = int(bad.sum())
+    for line, cutter in zip(large.tolist(), walked, strict=True):
+        ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id
+        names[line] = cutter.name_start, cutter.name_size, cutter.display_name_start, cutter.display_name_size
+        ends, n_events = cutter.cuts()
+        parts.append(Pieces(np.full(len(ends), line), np.append(starts[line], ends[:-1]), ends, n_events))
+        n_bad += cutter.is_bad
+    _read_names(file, names[large])
+    use_display = names[:, 3] > 0
+    first = add_names(np.where(use_display, names[:, 2], names[:, 0]), np.where(use_display, names[:, 3], names[:, 1]))
+    pieces = _joined(parts)
+    n_events = np.bincount(pieces.line, pieces.n_events, n).astype(np.int64)
+    return LineParts(ids, np.arange(first, first + n, dtype=np.int64), times, display_ids, n_events, pieces), n_bad
 
-    starts: Ints
-    sizes: Ints
-    ids: Ints
-    names: Ints
-    timestamps_ns: Ints
-    display_ids: Ints
-    n_events: Ints
+
+def _cut(file: FileBytes, start: int, end: int) -> Cutter:
+    """Walk through one line."""
+    cutter, room, is_done = Cutter(start, end, PIECE_BYTES), Room(), False
+    while not is_done:
+        window, base = file.window(cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room)
+        is_done = cutter.feed(window, base)
+    return cutter
+
+
+def _read_names(file: FileBytes, names: Ints) -> None:
+    """Have the names of lines in their places in the file's bytes, those of lines too that are not there."""
+    room = Room()
+    for start, size in names.reshape(-1, 2).tolist():
+        if size > 0:
+            window, base = file.window(start, start + size, room)
+            if base:
+                file.data[start : start + size] = window
+
+
+def _joined(parts: list[Pieces]) -> Pieces:
+    """Pieces of many lines in the lines' order."""
+    line, starts, ends, n_events = (
+        np.concatenate([getattr(part, name) for part in parts]).astype(np.int64) for name in ("line", "starts", "ends", "n_events")
+    )
+    order = np.argsort(line, kind="stable")
+    return Pieces(line[order], starts[order], ends[order], n_events[order])
 
 
 class LineReader:
     """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the events."""
 
-    def __init__(self, data: npt.NDArray[np.uint8], events: Columns, planes: list[PlaneParts], keeps_all: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, file: FileBytes, events: Columns, planes: list[PlaneParts], keeps_all: npt.NDArray[np.bool_]) -> None:
         """`keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
-        self.data = data
+        self.file = file
         self.events = events
         self.keeps_all = keeps_all
-        self.lines = [(number, i) for number, plane in enumerate(planes) for i in range(len(plane.lines.starts))]
         self.planes = planes
-        counts = np.array([planes[number].lines.n_events[i] for number, i in self.lines], np.int64)
-        self.first_rows = np.cumsum(counts) - counts
+        n_lines = np.array([len(plane.lines.ids) for plane in planes], np.int64)
+        self.plane = np.repeat(np.arange(len(planes)), n_lines)
+        self.first_lines = np.cumsum(n_lines) - n_lines
+        moved = [replace(p.lines.pieces, line=p.lines.pieces.line + i) for p, i in zip(planes, self.first_lines.tolist(), strict=True)]
+        self.pieces = _joined([Pieces(_NONE, _NONE, _NONE, _NONE), *moved])
+        self.first_rows = np.cumsum(self.pieces.n_events) - self.pieces.n_events
+        self.n_read = np.zeros(len(self.first_rows), np.int64)
         self.decoders: list[Decoder] = []
 
     def read(self, start_ns: int, open_plane: OpenPlane) -> tuple[Columns, bool]:
         """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
-        runs = balanced(np.array([self.planes[number].lines.sizes[i] for number, i in self.lines], np.int64))
-        self.decoders = [Decoder(self.data, tuple(self.events.values())) for _ in runs]
+        runs = balanced(self.pieces.ends - self.pieces.starts)
+        n_keys = sum(len(plane.stat_ids) for plane in self.planes)
+        self.decoders = [Decoder(tuple(self.events.values()), n_keys) for _ in runs]
         with ThreadPoolExecutor(len(runs)) as pool:
-            found = list(pool.map(lambda run, decoder: self._read_run(run, decoder, start_ns, open_plane), runs, self.decoders))
-        del self.data
-        rows = [row for part, _ in found for row in part]
-        columns = list(zip(*rows, strict=True)) or [()] * len(schema.LINES)
-        return {c.name: np.array(v, c.dtype) for c, v in zip(schema.LINES, columns, strict=True)}, all(ok for _, ok in found)
+            in_order = list(pool.map(lambda run, decoder: self._read_run(run, decoder, start_ns, open_plane), runs, self.decoders))
+        own = [(part.lines.ids, part.lines.display_ids, part.lines.names) for part in self.planes]
+        ids, display_ids, names = (np.concatenate(column) for column in zip((_NONE,) * 3, *own, strict=True))
+        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(self.plane)))
+        n_events = np.bincount(self.pieces.line, self.n_read, len(self.plane))
+        columns = (self.plane, ids, display_ids, names, self.first_rows[first_pieces], n_events)
+        lines = {spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)}
+        return lines, all(in_order) and self._goes_on_in_order()
 
     def compact(self, lines: Columns, stats: dict[str, Table]) -> Columns:
-        """The event columns without the gaps that malformed events left at the ends of their lines."""
-        n_events = int(lines["n_events"].sum())
-        first_rows = np.cumsum(lines["n_events"]) - lines["n_events"]
+        """The event columns without the gaps that malformed events left at the ends of their pieces."""
+        n_events = int(self.n_read.sum())
         if n_events == len(self.events["start_ps"]):
             return self.events
-        moved = (lines["first_event"] - first_rows).astype(np.int64)
-        rows = np.repeat(moved, lines["n_events"]) + np.arange(n_events)
+        moved = self.first_rows - (np.cumsum(self.n_read) - self.n_read)
+        rows = np.repeat(moved, self.n_read) + np.arange(n_events)
         new_row = np.zeros(len(self.events["start_ps"]), np.int32)
         new_row[rows] = np.arange(n_events, dtype=np.int32)
-        lines["first_event"] = first_rows
+        lines["first_event"] = np.cumsum(lines["n_events"]) - lines["n_events"]
         table = stats["event"]
         stats["event"] = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
         return {name: values[rows] for name, values in self.events.items()}
 
-    def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> tuple[list[tuple[int, ...]], bool]:
-        rows: list[tuple[int, ...]] = []
-        in_order = True
-        opened = (-1, False)
-        for line in run:
-            number, i = self.lines[line]
-            part, first = self.planes[number].lines, int(self.first_rows[line])
+    def _goes_on_in_order(self) -> bool:
+        """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is not told."""
+        after = np.flatnonzero(self.pieces.line[1:] == self.pieces.line[:-1]) + 1
+        if (self.n_read != self.pieces.n_events)[np.append(after, after - 1)].any():
+            return False
+        after = after[self.n_read[after] > 0]
+        b = self.first_rows[after]
+        start, duration = self.events["start_ps"], self.events["duration_ps"]
+        a = b - 1
+        return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
+
+    def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
+        in_order, room, opened = True, Room(), (-1, False)
+        lines = self.pieces.line[run.start : run.stop].tolist()
+        for piece, line in zip(run, lines, strict=True):
+            number = int(self.plane[line])
+            part, i = self.planes[number].lines, line - int(self.first_lines[number])
             wanted = (number, bool(self.keeps_all[part.names[i]]))
             if wanted != opened:
                 open_plane(number, decoder, wanted[1])
                 opened = wanted
             offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
-            start = int(part.starts[i])
-            n, line_in_order = decoder.read_line(start, start + int(part.sizes[i]), offset_ps, first)
-            in_order &= line_in_order
-            rows.append((number, int(part.ids[i]), int(part.display_ids[i]), int(part.names[i]), first, n))
-        return rows, in_order
+            start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
+            window, base = self.file.window(start, end, room)
+            first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])
+            self.n_read[piece], piece_in_order = decoder.read_piece(window, base, start, end, offset_ps, first, count)
+            in_order &= piece_in_order
+        return in_order

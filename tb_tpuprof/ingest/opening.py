@@ -7,7 +7,7 @@ import numpy as np
 from tb_tpuprof.ingest.chrome_trace import decode_chrome, is_chrome_trace
 from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, read_file
 from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
-from tb_tpuprof.ingest.outline_bytes import read_outline, reads_in_part
+from tb_tpuprof.ingest.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.ingest.runs import host_of, is_program
 from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
 from tb_tpuprof.native import IS_COMPILED
@@ -27,8 +27,8 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     state = file_state(path)
     if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
         return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
-    if is_outline and IS_COMPILED and reads_in_part(state):
-        return _decoded(FileBytes(read_outline(path)), path, host_of(path), FileSource(state), is_outline=True)
+    if IS_COMPILED and reads_in_part(state):
+        return _decoded(PartialFile(path), path, host_of(path), FileSource(state), is_outline)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
         return decode_chrome(data, path, host_of(path), PackedJsonSource(state) if was_packed else JsonSource(state))
@@ -49,4 +49,7 @@ def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outl
         from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
 
         return decode_protobuf(file.data, path, host)
-    return decode(file, path, host, source, is_outline)
+    try:
+        return decode(file, path, host, source, is_outline)
+    finally:
+        file.release()

@@ -1,10 +1,13 @@
-"""A large XSpace file → its bytes without those that an outline never looks at: the lines of planes, and what large stats hold.
+"""A large XSpace file → its bytes without the large lines of planes, and without what large stats hold.
 
 The array is as long as the file, so that every position is the file's own; what was left out is unread memory, which takes none. The
-walk goes forward through the file in windows. It hops over what is large and not needed, and goes into what is large and holds more:
+walk goes forward through the file in windows. It hops over what is large, and goes into what is large and holds more:
 
     XSpace ─ 1 plane ─ 4 entry ─ 2 metadata ─ 5 stat ─ 6 bytes (a program's HLO): hopped over
                     └ 3 line: hopped over
+
+An outline never looks at the lines. A whole trace's lines are read piece by piece through `window`, into memory that is used again
+and again: the file itself is never in memory, and memory that is not fresh is many times faster.
 
 Damage is the decoder's to find: the walk ends at it, with the bytes that show it read.
 """
@@ -18,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
-from tb_tpuprof.ingest.files import FileState, fill, is_url, read_range, storage_errors
+from tb_tpuprof.ingest.chrome_trace import is_chrome_trace
+from tb_tpuprof.ingest.files import FileBytes, FileState, Room, fill, is_url, read_range, storage_errors
 from tb_tpuprof.native import fields
+from tb_tpuprof.native.memory import sparse_bytes
 from tb_tpuprof.trace.wire import read_varint
 
 LARGE_BYTES = 4 * 2**20  # below this all of it is read as fast
@@ -45,37 +50,73 @@ _ENTERED = {
     (_Level.ENTRY, 2): _Level.METADATA,
     (_Level.METADATA, 5): _Level.STAT,
 }
-_HOPPED = {(_Level.PLANE, 3), (_Level.STAT, 6)}
+_LINE, _BLOB = (_Level.PLANE, 3), (_Level.STAT, 6)
 
 
 def reads_in_part(state: FileState) -> bool:
     """Whether a file is large, local, and begins as an XSpace does: neither packed nor JSON."""
     if is_url(state.path) or state.size_bytes < LARGE_BYTES or not hasattr(os, "preadv"):
         return False
-    return read_range(state, 0, 1).tobytes() == _PLANE_TAG
+    head = read_range(state, 0, 4096)
+    return head[:1].tobytes() == _PLANE_TAG and not is_chrome_trace(head)
 
 
-def read_outline(path: str) -> npt.NDArray[np.uint8]:
-    """The bytes of a plain local file that an outline needs, each in its place. Raises StorageError."""
-    with storage_errors(path), open(path, "rb", buffering=0) as file:
-        walk = _Walk(path, file.fileno(), os.fstat(file.fileno()).st_size)
-        walk.go(0, len(walk.data), _Level.SPACE)
-        return walk.data
+class PartialFile(FileBytes):
+    """A plain local file, of which `data` holds all but the large lines and large stats. Raises StorageError."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with storage_errors(path):
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (open for as long as windows are read)
+            walk = _Walk(path, self._file.fileno(), os.fstat(self._file.fileno()).st_size)
+            walk.go(0, len(walk.data), _Level.SPACE)
+        super().__init__(walk.data)
+        self._hopped = np.array(walk.lines, np.int64)  # ascending: the walk goes forward
+
+    def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
+        """The bytes of a line from `start` to `end`, and the position that they begin at. Raises StorageError."""
+        if not self._is_within_hopped(start):
+            return self.data, 0
+        memory = room.take(end - start)
+        with storage_errors(self.path):
+            if not fill(self._file.fileno(), memory, start):
+                raise _became_shorter(self.path)
+        return memory, start
+
+    def lacks(self, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether messages that begin there were hopped over."""
+        return np.isin(starts, self._hopped[:, 0]) if len(self._hopped) else np.zeros(len(starts), np.bool_)
+
+    def release(self) -> None:
+        """Forget the bytes and close the file."""
+        super().release()
+        self._file.close()
+
+    def _is_within_hopped(self, position: int) -> bool:
+        if not len(self._hopped):
+            return False
+        before = int(np.searchsorted(self._hopped[:, 0], position, side="right")) - 1
+        return before >= 0 and position < int(self._hopped[before].sum())
+
+
+def _became_shorter(path: str) -> StorageError:
+    return StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")
 
 
 def new_bytes(size: int) -> npt.NDArray[np.uint8]:
     """Memory that takes room only where it is written to."""
-    return np.empty(size, np.uint8)
+    return sparse_bytes(size)
 
 
 class _Walk:
-    """`read_to`: up to where the file has been read without a gap from the last hop."""
+    """`read_to`: up to where the file has been read without a gap from the last hop; `lines`: position and size of those hopped over."""
 
     def __init__(self, path: str, file: int, size: int) -> None:
         self.path = path
         self.file = file
         self.data = new_bytes(size)
         self.read_to = 0
+        self.lines: list[tuple[int, int]] = []
 
     def go(self, position: int, end: int, level: _Level) -> None:
         """Read one message, which lies between the positions."""
@@ -100,7 +141,9 @@ class _Walk:
     def _large(self, start: int, size: int, level: _Level, number: int) -> None:
         if (inner := _ENTERED.get((level, number))) is not None:
             self.go(start, start + size, inner)
-        elif (level, number) not in _HOPPED:
+        elif (level, number) == _LINE:
+            self.lines.append((start, size))
+        elif (level, number) != _BLOB:
             self._read(start, start + size)
 
     def _header(self, position: int, end: int) -> tuple[int, int, int]:
@@ -120,6 +163,6 @@ class _Walk:
         if end > first:
             last = min(len(self.data), max(end, first + WINDOW_BYTES))
             if not fill(self.file, self.data[first:last], first):
-                raise StorageError(f"{self.path} became shorter while it was read.", "Wait until it is written, then reload the page.")
+                raise _became_shorter(self.path)
             self.read_to = last
         return end

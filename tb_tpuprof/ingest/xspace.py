@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,9 +19,10 @@ from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import hlo_programs, ordering
 from tb_tpuprof.ingest.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.files import FileBytes
-from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, balanced
+from tb_tpuprof.ingest.lines import LineReader, PlaneParts, find_lines
 from tb_tpuprof.native.events import Decoder, IdMap, take_stats
 from tb_tpuprof.native.interning import intern, joined
+from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.native.wire import fields, spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -31,6 +31,8 @@ from tb_tpuprof.trace.table import Table, empty_columns
 from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
 Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Texts = tuple[Bytes, Ints, Ints]  # all end to end, where each begins, its size
 PLANE, ERROR, WARNING, HOSTNAME = 1, 2, 3, 4
 MAX_EVENTS = 2**31 - 2
 UNNAMED_ID = -(2**63)
@@ -53,13 +55,25 @@ class Spans:
         self.n += len(starts)
         return first
 
-    def intern(self, data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int32], Strings]:
-        """Id of each string, and the distinct strings; the last of all is what nameless events are called."""
+    def intern(self, data: Bytes, texts: list[Texts]) -> tuple[Strings, npt.NDArray[np.int32], list[npt.NDArray[np.int32]]]:
+        """The distinct strings, the id of each string here, and of those in each of `texts`; nameless events are called by the last one."""
         starts, sizes = self._all()
-        ids, first = intern(data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
+        ids, first = intern(data, starts, sizes, _seed())
         blob, offsets = joined(data, starts[first], sizes[first])
-        blob = np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)])
-        return ids, Strings(blob, np.append(offsets, len(blob)))
+        n_here, ends = len(first), np.cumsum([len(own) for _, own, _ in texts])
+        of_texts: npt.NDArray[np.int32] = np.empty(0, np.int32)
+        if len(ends) and ends[-1]:
+            data = np.concatenate([blob, *(own for own, _, _ in texts)])
+            places = np.cumsum([len(blob), *(len(own) for own, _, _ in texts)])
+            starts = np.concatenate([offsets[:-1], *(own + at for (_, own, _), at in zip(texts, places.tolist(), strict=False))])
+            sizes = np.concatenate([np.diff(offsets), *(own for _, _, own in texts)])
+            both, first = intern(data, starts, sizes, _seed())  # of those here, which differ, each keeps its id
+            blob, offsets = joined(data, starts[first], sizes[first])
+            of_texts = both[n_here:]
+        strings = Strings(
+            np.concatenate([blob, np.frombuffer(UNKNOWN_EVENT, np.uint8)]), np.append(offsets, len(blob) + len(UNKNOWN_EVENT))
+        )
+        return strings, ids, np.split(of_texts, ends[:-1])
 
     def texts(self, data: npt.NDArray[np.uint8], rows: Ints) -> list[bytes]:
         """Some of the strings."""
@@ -71,7 +85,6 @@ class Spans:
 
 
 _NONE: Ints = np.empty(0, np.int64)
-_LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
@@ -81,12 +94,12 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
     """
     top = _frame(file.data, path)
     strings = Spans([], [])
-    planes = [_plane(file.data, start, size, strings, is_outline) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
+    planes = [_plane(file, start, size, strings, is_outline) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
     n_events = sum(int(plane.lines.n_events.sum()) for plane in planes)
     if n_events > MAX_EVENTS:
         raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
     info = replace(_info(file.data, top, path, host), is_outline=is_outline)
-    return _Assembly(file.data, planes, strings).trace(file, info, source)
+    return _Assembly(file, planes, strings).trace(file, info, source)
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
@@ -124,11 +137,12 @@ def _numbers(*numbers: int) -> Ints:
     return np.array(numbers, np.int64)
 
 
-def _plane(data: npt.NDArray[np.uint8], start: int, size: int, strings: Spans, is_outline: bool) -> PlaneParts:
+def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: bool) -> PlaneParts:
+    data = file.data
     rows, bad = fields(data, start, start + size)
     name_start, name_size = _last(rows, 2, 2)
     name = strings.add(_numbers(name_start), _numbers(name_size))
-    stat_keys, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
+    stat_ids, stat_starts, stat_sizes, n_bad_stats = _map_entries(data, *_parts(rows, 5))
     stat_values, stat_name_sizes, _, _ = spans(data, stat_starts, stat_sizes, _numbers(2))
     if is_outline:
         kept = (1, 2, 4, 5, 6) if _holds_programs(data, stat_values[:, 0], stat_name_sizes[:, 0]) else (1, 2, 5, 6)
@@ -138,10 +152,11 @@ def _plane(data: npt.NDArray[np.uint8], start: int, size: int, strings: Spans, i
     event_name = strings.add(values[:, 0], sizes[:, 0])
     display_name = strings.add(values[:, 1], sizes[:, 1])
     stat_name = strings.add(stat_values[:, 0], stat_name_sizes[:, 0])
-    lines, n_bad_lines = _lines(data, *_parts(rows, 3), strings)
+    stat_keys = _first_equals(data, stat_values[:, 0], stat_name_sizes[:, 0])
+    lines, n_bad_lines = find_lines(file, *_parts(rows, 3), strings.add)
     return PlaneParts(
         _last(rows, 1, 0)[0], name, event_keys, event_name, display_name, sizes[:, 1] > 0, event_starts, event_sizes,
-        stat_keys, stat_name, _parts(rows, 6), lines, (bad >= 0) + n_bad_events + n_bad_stats + n_bad_lines,
+        stat_ids, stat_keys, stat_name, _parts(rows, 6), lines, (bad >= 0) + n_bad_events + n_bad_stats + n_bad_lines,
     )  # fmt: skip
 
 
@@ -156,36 +171,34 @@ def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tupl
     return values[:, 0].copy(), values[:, 1].copy(), np.maximum(found[:, 1], 0), int(bad.sum())
 
 
-def _lines(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints, strings: Spans) -> tuple[LineParts, int]:
-    runs = balanced(sizes)
-    with ThreadPoolExecutor(len(runs)) as pool:
-        parts = list(pool.map(lambda run: spans(data, starts[run], sizes[run], _LINE_FIELDS), [slice(r.start, r.stop) for r in runs]))
-    values, found, counts, bad = (np.concatenate(column) for column in zip(*parts, strict=True))
-    use_display = found[:, 5] > 0
-    name_starts = np.where(use_display, values[:, 5], values[:, 1])
-    name_sizes = np.where(use_display, found[:, 5], found[:, 1])
-    first = strings.add(name_starts, name_sizes)
-    names = np.arange(first, first + len(starts), dtype=np.int64)
-    return LineParts(starts, sizes, values[:, 0], names, values[:, 2], values[:, 4], counts[:, 3]), int(bad.sum())
+def _first_equals(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> Ints:
+    """For each string the first one that is equal to it."""
+    ids, first = intern(data, np.where(sizes > 0, starts, 0), np.maximum(sizes, 0), _seed())
+    return first[ids]  # type: ignore[no-any-return]
+
+
+def _seed() -> int:
+    return int.from_bytes(os.urandom(8), "little")
 
 
 class _Assembly:
     """Reads lines and stats of all planes into columns, then makes the tables."""
 
-    def __init__(self, data: npt.NDArray[np.uint8], planes: list[PlaneParts], strings: Spans) -> None:
+    def __init__(self, file: FileBytes, planes: list[PlaneParts], strings: Spans) -> None:
+        data = file.data
         self.planes = planes
         self.strings = strings
         self.names: npt.NDArray[np.int32] = np.empty(0, np.int32)
         self.events = empty_columns(schema.EVENTS, sum(int(plane.lines.n_events.sum()) for plane in planes))
         if len(data) < 2**32:
-            self.events["position"] = np.empty(len(self.events["start_ps"]), np.uint32)
+            self.events["position"] = new_array(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
         keeps_all = self._are_called(
             data, [plane.lines.names for plane in planes], lambda text: is_counter_line(text.decode("utf-8", "replace"))
         )
-        self.lines = LineReader(data, self.events, planes, keeps_all)
-        self.own_stats = {part: Decoder(data, tuple(self.events.values())) for part in ("metadata", "plane")}
+        self.lines = LineReader(file, self.events, planes, keeps_all)
+        self.own_stats = {part: Decoder(tuple(self.events.values()), int(self.stat_rows[-1])) for part in ("metadata", "plane")}
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
         """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
@@ -194,17 +207,14 @@ class _Assembly:
         lines, in_order = self.lines.read(
             start_ns, lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot)
         )
-        self._read_own_stats()
+        self._read_own_stats(file.data)
         decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
-        spans_of = {part: [self._add_texts(decoder) for decoder in found] for part, found in decoders.items()}
-        self.names, strings = self.strings.intern(file.data)
+        strings, self.names, texts = self.strings.intern(file.data, [d.text_spans() for found in decoders.values() for d in found])
         lines["name"] = self.names[lines["name"]]
         n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for found in decoders.values() for d in found)
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
-        for decoder in (decoder for found in decoders.values() for decoder in found):
-            decoder.release()
         file.release()
-        stats = {part: self._stat_table(found, spans_of[part]) for part, found in decoders.items()}
+        stats = {part: self._stat_table(found, [texts.pop(0) for _ in found]) for part, found in decoders.items()}
         self.events = self.lines.compact(lines, stats)
         columns = ordering.ordered(self.events, lines, stats["event"], in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
@@ -234,34 +244,29 @@ class _Assembly:
         found[rows] = [is_wanted(text) for text in self.strings.texts(data, rows)]
         return found
 
-    def _add_texts(self, decoder: Decoder) -> slice:
-        """Register the texts within a decoder's stats; which of all strings they are."""
-        first = self.strings.add(*decoder.text_spans())
-        return slice(first, self.strings.n)
-
     def _open_plane(self, number: int, decoder: Decoder, is_hot: npt.NDArray[np.bool_] | None) -> None:
         plane = self.planes[number]
         first = int(self.metadata_rows[number])
         n = len(plane.event_ids)
         event_map = IdMap(plane.event_ids, np.arange(first, first + n, dtype=np.int32), first + n)
         stat_rows = np.arange(len(plane.stat_ids), dtype=np.int32) + np.int32(self.stat_rows[number])
-        keep = stat_rows
+        keep = stat_rows[plane.stat_keys]
         if is_hot is not None:
             hot = is_hot[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
-            keep = np.where(hot, stat_rows, -1).astype(np.int32)
+            keep = np.where(hot, keep, -1).astype(np.int32)
         decoder.open_plane(event_map, IdMap(plane.stat_ids, keep), IdMap(plane.stat_ids, stat_rows))
 
-    def _read_own_stats(self) -> None:
+    def _read_own_stats(self, data: Bytes) -> None:
         """Stats of event metadata and of planes."""
         for number, plane in enumerate(self.planes):
             self._open_plane(number, self.own_stats["metadata"], None)
-            self.own_stats["metadata"].read_stats(plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
+            self.own_stats["metadata"].read_stats(data, plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
             self._open_plane(number, self.own_stats["plane"], None)
-            self.own_stats["plane"].read_bare_stats(*plane.own_stats, number)
+            self.own_stats["plane"].read_bare_stats(data, *plane.own_stats, number)
 
-    def _stat_table(self, decoders: list[Decoder], texts: list[slice]) -> Table:
+    def _stat_table(self, decoders: list[Decoder], texts: list[npt.NDArray[np.int32]]) -> Table:
         stat_names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
-        columns = take_stats(decoders, np.concatenate([*stat_names, np.empty(0, np.int32)]), [self.names[part] for part in texts])
+        columns = take_stats(decoders, np.concatenate([*stat_names, np.empty(0, np.int32)]), texts)
         return Table(schema.STATS, {spec.name: values for spec, values in zip(schema.STATS, columns, strict=True)})
 
     def _planes_table(self) -> Table:

@@ -10,19 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.libc.stdlib import calloc, free, realloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+
+from tb_tpuprof.native.memory import new_array
 
 # An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
 AGGREGATE_START = -(1 << 62)
 TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
 
-CHUNK = cython.declare(int64_t, 1 << 18)
-PARTS = 8  # that one decoder's stats are put in
+FIRST_ROOM = cython.declare(int64_t, 64)
+ROOM = cython.declare(int64_t, 1 << 14)  # rows of a full-grown chunk
+PAGE_BYTES = 2 << 20  # a huge page, which full-grown chunks share
 
-StatRow = cython.struct(value=int64_t, owner=int32_t, key=int32_t, size=int32_t, kind=int32_t)
+StatRow = cython.struct(value=int64_t, owner=int32_t, kind=int32_t)
+# The stats of one key: the chunk that is being filled, how many rows it holds and has room for.
+Slot = cython.struct(rows=cython.pointer(StatRow), n=int64_t, room=int64_t)
+Span = cython.struct(start=int64_t, size=int64_t)
 
 
 @cython.final
@@ -74,58 +80,61 @@ class IdMap:
 @cython.final
 @cython.cclass
 class Decoder:
-    """Reads the lines of one file, plane by plane, into columns of events and rows of stats.
+    """Reads pieces of a file's lines, plane by plane, into columns of events and rows of stats.
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
-    with room for all events. Several decoders may share them and read different lines at the same time. Stats gather in
-    chunks until `take_stats` puts those of all decoders together.
+    with room for all events. Several decoders may share them and read different pieces at the same time. Stats gather by key
+    (a number below `n_keys`) in chunks until `take_stats` puts those of all decoders together; texts are copied on the way.
     """
 
-    data: cython.const[uint8_t][::1]
     start: int64_t[::1]
     duration: int64_t[::1]
     metadata: int32_t[::1]
     position: uint32_t[::1]
     wide_position: uint64_t[::1]
     is_wide: cython.bint
+    base: int64_t
+    limit: int64_t
     n_events: int64_t
     n_left_out = cython.declare(int64_t, visibility="readonly")
     n_aggregates = cython.declare(int64_t, visibility="readonly")
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
-    chunks: cython.pointer(cython.pointer(StatRow))
-    n_chunks: int64_t
-    memory: list
-    limit: int64_t
-    n_stats: int64_t
-    has_texts: cython.bint
+    n_keys: int64_t
+    slots: cython.pointer(Slot)
+    chunks: dict
+    page: object
+    added: cython.pointer(cython.pointer(StatRow))
+    n_added: int64_t
+    added_room: int64_t
+    has_dead: cython.bint
+    spans: cython.pointer(Span)
+    n_spans: int64_t
+    spans_room: int64_t
+    texts: cython.pointer(uint8_t)
+    n_text_bytes: int64_t
+    texts_room: int64_t
 
-    def __cinit__(self, data, columns):
-        self.data = data
-        self.limit = self.data.shape[0]
+    def __cinit__(self, columns, n_keys: int64_t):
         self.start, self.duration, self.metadata, position = columns
         self.is_wide = position.dtype == np.uint64
         if self.is_wide:
             self.wide_position = position
         else:
             self.position = position
-        self.n_events = 0
-        self.n_left_out = 0
-        self.n_aggregates = 0
-        self.n_stats = 0
-        self.has_texts = False
-        self.n_chunks = 0
-        self.memory = []
-        self.chunks = cython.NULL
+        self.n_keys = n_keys
+        self.slots = cython.cast(cython.pointer(Slot), calloc(max(n_keys, 1), cython.sizeof(Slot)))
+        if self.slots == cython.NULL:
+            raise MemoryError
+        self.chunks = {}
+        self.page = b""
 
     def __dealloc__(self):
-        free(self.chunks)
-
-    def release(self):
-        """Let go of the file's bytes: nothing more can be read, but the stats gathered can still be put."""
-        self.data = np.zeros(1, np.uint8)
-        self.limit = 0
+        free(self.slots)
+        free(self.added)
+        free(self.spans)
+        free(self.texts)
 
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
         """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
@@ -133,24 +142,41 @@ class Decoder:
         self.stats_by_id = stats_by_id
         self.names_by_id = names_by_id
 
-    def read_line(self, start: int64_t, end: int64_t, line_start_ps: int64_t, first: int64_t):
-        """Put the events of the line message data[start:end] into the rows from `first` on.
+    def read_piece(
+        self,
+        window: cython.const[uint8_t][::1],
+        base: int64_t,
+        start: int64_t,
+        end: int64_t,
+        line_start_ps: int64_t,
+        first: int64_t,
+        count: int64_t,
+    ):
+        """Put the events that stand between two positions of the file, at most `count`, into the rows from `first` on.
 
-        Returns (number of events, whether they are sorted by start, -duration).
+        `window` holds the file's bytes from `base` on, all of the piece among them. Returns (number of events, whether they are
+        sorted by start, -duration).
 
         Times beyond ±2^61 ps are clamped and negative durations are 0; an aggregate's row begins at AGGREGATE_START - occurrences.
         """
-        self.n_events = max(first, 0)
         in_order: cython.bint = True
         status: cython.int = 0
-        pos: int64_t = max(start, 0)
-        end = min(end, self.data.shape[0])
-        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        last: int64_t = min(first + count, self.start.shape[0])
+        pos: int64_t = start - base
         at: int64_t
         row: int64_t
         field: Field
+        end -= base
+        self.n_events = first
+        if first < 0 or pos < 0 or end > window.shape[0]:
+            raise ValueError("the piece lies beside the window, or its rows beside the columns")
+        if pos >= end:
+            return 0, True
+        self.base = base
+        self.limit = window.shape[0]
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(window[0])
         with cython.nogil:
-            while pos < end and self.n_events < self.start.shape[0]:
+            while pos < end and self.n_events < last:
                 at = pos
                 pos = read_field(p, pos, end, self.limit, cython.address(field))
                 if pos < 0:
@@ -186,10 +212,10 @@ class Decoder:
         offset: int64_t = 0
         duration: int64_t = 0
         occurrences: int64_t = -1
-        n_stats_before: int64_t = self.n_stats
         has_stats: cython.bint = False
         status: cython.int = 0 if pos < end else -1
         field: Field
+        self.n_added = 0
         while pos < end:
             pos = read_field(p, pos, end, self.limit, cython.address(field))
             if pos < 0:
@@ -211,7 +237,7 @@ class Decoder:
                 if status < 0:
                     break
         if status < 0:
-            self.n_stats = n_stats_before
+            self.drop_added()
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
@@ -223,10 +249,20 @@ class Decoder:
         self.duration[row] = min(max(duration, 0), TIME_LIMIT)
         self.metadata[row] = self.events_by_id.find(id_)
         if self.is_wide:
-            self.wide_position[row] = cython.cast(uint64_t, at) if has_stats else 0
+            self.wide_position[row] = cython.cast(uint64_t, at + self.base) if has_stats else 0
         else:
-            self.position[row] = cython.cast(uint32_t, at) if has_stats else 0
+            self.position[row] = cython.cast(uint32_t, at + self.base) if has_stats else 0
         return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def drop_added(self) -> cython.void:
+        """Strike out the stats of an event that turns out to be malformed."""
+        i: int64_t
+        for i in range(self.n_added):
+            self.added[i].kind = 0
+            self.has_dead = True
 
     @cython.cfunc
     @cython.nogil
@@ -234,83 +270,153 @@ class Decoder:
     def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t) -> cython.int:
         """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
         id_: int64_t = 0
-        row: StatRow
+        key: int32_t
+        kind: cython.int = 0
+        value: int64_t = 0
+        size: int64_t = 0
         field: Field
-        row.kind = 0
-        row.value = 0
-        row.size = 0
         while pos < end:
             pos = read_field(p, pos, end, self.limit, cython.address(field))
             if pos < 0:
                 return -1
             if field.number == 1 and field.wire == 0:
                 id_ = field.value
-                if row.kind == 0 and self.stats_by_id.find(id_) < 0:
+                if kind == 0 and self.stats_by_id.find(id_) < 0:
                     return 0
             elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
-                row.kind = cython.cast(int32_t, field.number)
-                row.value = field.value
-                row.size = 0
+                kind = cython.cast(cython.int, field.number)
+                value = field.value
             elif field.wire == 1 and field.number == 2:
-                row.kind = 2
-                memcpy(cython.address(row.value), p + field.value, 8)
-                row.size = 0
+                kind = 2
+                memcpy(cython.address(value), p + field.value, 8)
             elif field.wire == 2 and (field.number == 5 or field.number == 6):
-                row.kind = cython.cast(int32_t, field.number)
-                row.value = field.value
-                row.size = cython.cast(int32_t, min(field.size, 0x7FFFFFFF))
-        row.key = self.stats_by_id.find(id_)
-        if row.key < 0 or row.kind == 0:
+                kind = cython.cast(cython.int, field.number)
+                value = field.value
+                size = field.size
+        key = self.stats_by_id.find(id_)
+        if key < 0 or kind == 0:
             return 0
-        if row.kind == 7:
-            row.value = self.names_by_id.find(row.value)
-        self.has_texts |= row.kind == 5
-        row.owner = owner
-        return self.append(row)
+        if kind == 7:
+            value = self.names_by_id.find(value)
+            if value < 0:
+                return 0
+        elif kind == 5 or kind == 6:
+            value = self.add_text(p + value, size) if kind == 5 else self.add_span(value + self.base, size)
+            if value < 0:
+                return -2
+        return self.append(key, owner, kind, value)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def append(self, row: StatRow) -> cython.int:
+    def append(self, key: int32_t, owner: int32_t, kind: cython.int, value: int64_t) -> cython.int:
         """Append to the stats; -2 where memory is out."""
-        if self.n_stats == self.n_chunks * CHUNK:
+        slot: cython.pointer(Slot) = self.slots + key
+        if slot.n == slot.room:
             with cython.gil:
-                if not self.add_chunk():
+                if not self.add_chunk(key):
                     return -2
-        self.chunks[self.n_stats // CHUNK][self.n_stats % CHUNK] = row
-        self.n_stats += 1
+        if self.n_added == self.added_room and not self.grow_added():
+            return -2
+        row: cython.pointer(StatRow) = slot.rows + slot.n
+        row.owner = owner
+        row.kind = kind
+        row.value = value
+        slot.n += 1
+        self.added[self.n_added] = row
+        self.n_added += 1
         return 0
 
     @cython.cfunc
-    def add_chunk(self) -> cython.bint:
-        """Room for CHUNK more stats, as a NumPy array: those of a size lie on huge pages, which saves a fault every 4 KiB."""
-        more = cython.cast(
-            cython.pointer(cython.pointer(StatRow)),
-            realloc(self.chunks, cython.cast(cython.size_t, self.n_chunks + 1) * cython.sizeof(cython.p_void)),
-        )
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def grow_added(self) -> cython.bint:
+        """Room to remember more of the stats of one event."""
+        room: int64_t = max(2 * self.added_room, 64)
+        more = realloc(self.added, cython.cast(cython.size_t, room) * cython.sizeof(cython.p_void))
         if more == cython.NULL:
             return False
-        self.chunks = more
-        memory = np.empty(CHUNK * cython.sizeof(StatRow), np.uint8)
-        view: uint8_t[::1] = memory
-        self.chunks[self.n_chunks] = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
-        self.memory.append(memory)
-        self.n_chunks += 1
+        self.added = cython.cast(cython.pointer(cython.pointer(StatRow)), more)
+        self.added_room = room
         return True
 
-    def read_stats(self, starts: cython.const[int64_t][::1], sizes: cython.const[int64_t][::1], number: int64_t, owner: int32_t):
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add_span(self, start: int64_t, size: int64_t) -> int64_t:
+        """The number of a new span, -1 where memory is out."""
+        if self.n_spans == self.spans_room:
+            room: int64_t = max(2 * self.spans_room, 1024)
+            more = realloc(self.spans, cython.cast(cython.size_t, room) * cython.sizeof(Span))
+            if more == cython.NULL:
+                return -1
+            self.spans = cython.cast(cython.pointer(Span), more)
+            self.spans_room = room
+        self.spans[self.n_spans].start = start
+        self.spans[self.n_spans].size = size
+        self.n_spans += 1
+        return self.n_spans - 1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def add_text(self, text: cython.pointer(cython.const[uint8_t]), size: int64_t) -> int64_t:
+        """The number of the span of a text, which is copied; -1 where memory is out."""
+        if self.n_text_bytes + size > self.texts_room:
+            room: int64_t = max(2 * self.texts_room, self.n_text_bytes + size + 4096)
+            more = realloc(self.texts, cython.cast(cython.size_t, room))
+            if more == cython.NULL:
+                return -1
+            self.texts = cython.cast(cython.pointer(uint8_t), more)
+            self.texts_room = room
+        memcpy(self.texts + self.n_text_bytes, text, size)
+        self.n_text_bytes += size
+        return self.add_span(~(self.n_text_bytes - size), size)
+
+    @cython.cfunc
+    def add_chunk(self, key: int32_t) -> cython.bint:
+        """Room for more stats of a key, each time more, up to ROOM. False where memory is out."""
+        slot: cython.pointer(Slot) = self.slots + key
+        room: int64_t = FIRST_ROOM if slot.room == 0 else min(8 * slot.room, ROOM)
+        size: int64_t = room * cython.sizeof(StatRow)
+        try:
+            if room < ROOM:
+                memory = np.empty(size, np.uint8)
+            else:
+                if len(self.page) < size:
+                    self.page = new_array(PAGE_BYTES, np.uint8)
+                memory, self.page = self.page[:size], self.page[size:]
+        except (MemoryError, OSError):
+            return False
+        view: uint8_t[::1] = memory
+        self.chunks.setdefault(key, []).append(memory)
+        slot.rows = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
+        slot.n = 0
+        slot.room = room
+        return True
+
+    def read_stats(
+        self,
+        data: cython.const[uint8_t][::1],
+        starts: cython.const[int64_t][::1],
+        sizes: cython.const[int64_t][::1],
+        number: int64_t,
+        owner: int32_t,
+    ):
         """Stats in field `number` of many messages, owned by owner, owner + 1, …; malformed messages count as left out."""
         pos: int64_t
         end: int64_t
         i: int64_t
         status: cython.int = 0
         field: Field
-        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+        self.base = 0
+        self.limit = data.shape[0]
         with cython.nogil:
             for i in range(starts.shape[0]):
                 pos = starts[i]
                 end = pos + sizes[i]
-                if pos < 0 or sizes[i] < 0 or sizes[i] > self.data.shape[0] - pos:
+                if pos < 0 or sizes[i] < 0 or sizes[i] > self.limit - pos:
                     self.n_left_out += 1
                     continue
                 status = 0
@@ -319,6 +425,7 @@ class Decoder:
                     if pos < 0:
                         status = -1
                     elif field.number == number and field.wire == 2:
+                        self.n_added = 0
                         status = self.read_stat(p, field.value, pos, owner + cython.cast(int32_t, i))
                 if status == -2:
                     break
@@ -327,14 +434,23 @@ class Decoder:
         if status == -2:
             raise MemoryError
 
-    def read_bare_stats(self, starts: cython.const[int64_t][::1], sizes: cython.const[int64_t][::1], owner: int32_t):
+    def read_bare_stats(
+        self,
+        data: cython.const[uint8_t][::1],
+        starts: cython.const[int64_t][::1],
+        sizes: cython.const[int64_t][::1],
+        owner: int32_t,
+    ):
         """The messages are stats themselves, all of one owner; malformed ones count as left out."""
         i: int64_t
         status: cython.int
-        p: cython.pointer(cython.const[uint8_t]) = cython.address(self.data[0])
+        p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
+        self.base = 0
+        self.limit = data.shape[0]
         for i in range(starts.shape[0]):
             status = -1
-            if starts[i] >= 0 and 0 <= sizes[i] <= self.data.shape[0] - starts[i]:
+            self.n_added = 0
+            if starts[i] >= 0 and 0 <= sizes[i] <= self.limit - starts[i]:
                 status = self.read_stat(p, starts[i], starts[i] + sizes[i], owner)
             if status == -2:
                 raise MemoryError
@@ -342,125 +458,114 @@ class Decoder:
                 self.n_left_out += 1
 
     def text_spans(self):
-        """Positions and sizes (int64) of the texts that stand within the stats gathered so far."""
-        n: int64_t = 0
-        at: int64_t = 0
-        i: int64_t
-        row: cython.pointer(StatRow)
-        with cython.nogil:
-            for i in range(self.n_stats if self.has_texts else 0):
-                if self.chunks[i // CHUNK][i % CHUNK].kind == 5:
-                    n += 1
-        starts = np.empty(n, np.int64)
-        sizes = np.empty(n, np.int64)
+        """The texts that stood within the stats: (all of them end to end uint8[n], where each begins, its size int64[k]).
+
+        Row k is span k of the stats; what is no text is empty.
+        """
+        blob = np.empty(self.n_text_bytes, np.uint8)
+        starts = np.zeros(self.n_spans, np.int64)
+        sizes = np.zeros(self.n_spans, np.int64)
+        into: uint8_t[::1] = blob
         start: int64_t[::1] = starts
         size: int64_t[::1] = sizes
-        with cython.nogil:
-            for i in range(self.n_stats if n else 0):
-                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
-                if row.kind == 5:
-                    start[at] = row.value
-                    size[at] = row.size
-                    at += 1
-        return starts, sizes
-
-    def parts(self):
-        """Bounds of runs of gathered stats, each of whole chunks, that several threads may count and put."""
-        n = int(self.n_stats)
-        step = CHUNK * max(1, n // CHUNK // PARTS)
-        return [(first, min(first + step, n)) for first in range(0, n, step)]
-
-    def count_by_key(self, part, names: cython.const[int32_t][::1]):
-        """How many of a part's stats have each string as their key (int64 per string), and how many are texts of their own.
-
-        References that lead nowhere are left out.
-        """
-        counts = np.zeros(int(np.max(names)) + 1 if names.shape[0] else 0, np.int64)
-        count: int64_t[::1] = counts
-        n_texts: int64_t = 0
-        first: int64_t = part[0]
-        last: int64_t = part[1]
         i: int64_t
-        row: cython.pointer(StatRow)
-        with cython.nogil:
-            for i in range(first, last):
-                row = cython.address(self.chunks[i // CHUNK][i % CHUNK])
-                if row.kind != 7 or row.value >= 0:
-                    count[names[row.key]] += 1
-                n_texts += 1 if row.kind == 5 else 0
-        return counts, n_texts
+        if self.n_text_bytes:
+            memcpy(cython.address(into[0]), self.texts, cython.cast(cython.size_t, self.n_text_bytes))
+        for i in range(self.n_spans):
+            if self.spans[i].start < 0:
+                start[i] = ~self.spans[i].start
+                size[i] = self.spans[i].size
+        free(self.texts)
+        self.texts = cython.NULL
+        self.n_text_bytes = 0
+        self.texts_room = 0
+        return blob, starts, sizes
 
-    def put_stats(self, part, columns, place: int64_t[::1], names: cython.const[int32_t][::1], texts: cython.const[int32_t][::1]):
-        """Write a part's stats to where `place` says for each key; `texts`: the strings of its own texts.
+    def take_chunks(self, key: int):
+        """The rows of a key as (memory, number of rows that count) of each chunk; the decoder lets go of them."""
+        slot: cython.pointer(Slot) = self.slots + cython.cast(int64_t, key)
+        taken = []
+        chunks = self.chunks.pop(key)
+        last = len(chunks) - 1
+        for i, memory in enumerate(chunks):
+            n = slot.n if i == last else len(memory) // cython.sizeof(StatRow)
+            taken.append((memory, n, self.n_alive(memory, n) if self.has_dead else n))
+        return taken
 
-        Memory is given back chunk by chunk, so that stats never stand twice in memory.
-        """
+    def kept_keys(self):
+        """The keys that have stats, ascending."""
+        return sorted(self.chunks)
+
+    @cython.cfunc
+    def n_alive(self, memory, n: int64_t) -> int64_t:
+        """How many of a chunk's rows were not struck out."""
+        view: uint8_t[::1] = memory
+        rows: cython.pointer(StatRow) = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
+        found: int64_t = 0
+        i: int64_t
+        for i in range(n):
+            found += rows[i].kind != 0
+        return found
+
+    def put(
+        self,
+        memory: uint8_t[::1],
+        n: int64_t,
+        at: int64_t,
+        columns,
+        names: cython.const[int32_t][::1],
+        texts: cython.const[int32_t][::1],
+    ):
+        """Write a chunk's rows to the columns owner, kind, value and size from row `at` on; `texts`: the strings of all spans."""
         owner: int32_t[::1]
-        key: int32_t[::1]
         kind: uint8_t[::1]
         value: int64_t[::1]
         size: int32_t[::1]
-        owner, key, kind, value, size = columns
-        n_texts: int64_t = 0
-        first: int64_t = part[0]
-        last: int64_t = part[1]
-        at: int64_t
-        i: int64_t
+        owner, kind, value, size = columns
+        rows: cython.pointer(StatRow) = cython.cast(cython.pointer(StatRow), cython.address(memory[0]))
         row: StatRow
+        i: int64_t
         with cython.nogil:
-            for i in range(first, last):
-                row = self.chunks[i // CHUNK][i % CHUNK]
-                if i % CHUNK == CHUNK - 1:
-                    with cython.gil:
-                        self.memory[i // CHUNK] = None
+            for i in range(n):
+                row = rows[i]
+                if row.kind == 0:
+                    continue
                 if row.kind == 5:
-                    row.value = texts[n_texts]
-                    n_texts += 1
+                    row.value = texts[row.value]
                 elif row.kind == 7:
-                    if row.value < 0:
-                        continue
                     row.kind = 5
                     row.value = names[row.value]
-                at = place[names[row.key]]
-                place[names[row.key]] += 1
+                elif row.kind == 6:
+                    size[at] = cython.cast(int32_t, min(self.spans[row.value].size, 0x7FFFFFFF))
+                    row.value = self.spans[row.value].start
                 owner[at] = row.owner
-                key[at] = names[row.key]
                 kind[at] = cython.cast(uint8_t, row.kind)
                 value[at] = row.value
-                size[at] = row.size if row.kind == 6 else 0
-
-    def forget_stats(self):
-        """Let go of the stats gathered."""
-        self.n_stats = 0
-        self.n_chunks = 0
-        self.memory = []
+                at += 1
 
 
 def take_stats(decoders, names, texts):
     """Stats of several decoders, one after the other, as columns owner, key, kind, value, size (trace/schema.py), sorted by key.
 
-    `names` is the string of each row of stat metadata; `texts` holds for each decoder the strings of its `text_spans`.
+    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` holds for each decoder the strings of its
+    `text_spans`. Memory is given back chunk by chunk, so that stats never stand twice in memory.
     """
-    parts = [(i, part) for i, decoder in enumerate(decoders) for part in decoder.parts()]
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, max(1, len(parts)))) as pool:
-        found = list(pool.map(lambda at: decoders[at[0]].count_by_key(at[1], names), parts))
-        counts = [np.zeros(int(np.max(names)) + 1 if len(names) else 0, np.int64), *(count for count, _ in found)]
-        total = np.sum(counts, axis=0)
-        n = int(total.sum())
-        columns = (np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int32))
-        places = np.cumsum(total) - total + np.cumsum(counts, axis=0)  # a part's come after those of the parts before
-        own_texts = _split(texts, [(i, n_texts) for (i, _), (_, n_texts) in zip(parts, found, strict=True)])
-        list(pool.map(lambda at, place, own: decoders[at[0]].put_stats(at[1], columns, place, names, own), parts, places, own_texts))
-    for decoder in decoders:
-        decoder.forget_stats()
-    return columns
+    found = sorted((int(names[key]), i, key) for i, decoder in enumerate(decoders) for key in decoder.kept_keys())
+    parts = [(name, i, *chunk) for name, i, key in found for chunk in decoders[i].take_chunks(key)]
+    alive = np.array([part[4] for part in parts], np.int64)
+    n = int(alive.sum())
+    places = (np.cumsum(alive) - alive).tolist()
+    keys = np.repeat(np.array([part[0] for part in parts], np.int32), alive)
+    columns = (new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
 
+    def put(rows):
+        for row in rows:
+            _, i, memory, n_rows, _ = parts[row]
+            parts[row] = None
+            decoders[i].put(memory, n_rows, places[row], columns, names, texts[i])
 
-def _split(texts, counts):
-    """The strings of each part's own texts: `counts` holds (decoder, number of texts) of the parts in order."""
-    found = []
-    taken = [0] * len(texts)
-    for decoder, n in counts:
-        found.append(texts[decoder][taken[decoder] : taken[decoder] + n])
-        taken[decoder] += n
-    return found
+    n_threads = min(os.cpu_count() or 1, max(1, len(parts)), 8)
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(put, [range(i, len(parts), n_threads) for i in range(n_threads)]))
+    owner, kind, value, size = columns
+    return owner, keys, kind, value, size

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.trace.schema import ColumnSpec
 
 Array = npt.NDArray[Any]
@@ -45,7 +46,7 @@ class Table:
 
 def empty_columns(spec: Sequence[ColumnSpec], n_rows: int) -> dict[str, Array]:
     """Uninitialised columns of a schema, to be filled."""
-    return {column.name: np.empty(n_rows, column.dtype) for column in spec}
+    return {column.name: new_array(n_rows, column.dtype) for column in spec}
 
 
 def table_from_rows(spec: Sequence[ColumnSpec], rows: Sequence[Sequence[int]]) -> Table:

@@ -8,10 +8,12 @@ import resource
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.errors import ProfilerError, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
+from tb_tpuprof.ingest.chrome_trace import is_chrome_trace
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import native, small_xspace
@@ -95,13 +97,14 @@ def test_a_damaged_line_costs_its_own_events_only() -> None:
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="fuzzing is aimed at the native decoder")
-def test_mutations_never_crash_hang_or_eat_memory() -> None:
+def test_mutations_never_crash_hang_or_eat_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(20261120)
     seeds = [small_xspace(), small_xspace()[:400]]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     deadline = time.monotonic() + FUZZ_SECONDS
     n_tried = n_opened = 0
     while time.monotonic() < deadline and n_tried < 20_000:
+        monkeypatch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", rng.choice((64, 2**20)))
         started = time.monotonic()
         trace = decoded(mutated(rng, rng.choice(seeds)))
         assert time.monotonic() - started < 2
@@ -143,3 +146,20 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
         if not out:
             out = bytearray(b"\x0a")
     return bytes(out)
+
+
+@pytest.mark.parametrize("size", [0x5B, 0x7B])
+def test_a_plane_whose_length_looks_like_a_bracket_is_no_json(tmp_path: Path, size: int) -> None:
+    space = xspace_class()()
+    space.planes.add(id=1, name=b"")
+    space.planes[0].name = b"p" * (size - space.planes[0].ByteSize() - 2)
+    data = space.SerializeToString()
+    assert data[:2] == bytes((0x0A, size))
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(data)
+    assert open_trace(str(path)).plane_names == ["p" * (size - 4)]
+
+
+@pytest.mark.parametrize("text", ['\n{"traceEvents": []}', "\n [ ]", '\r\n\n[\n{"ph": "X", "ts": 1}]'])
+def test_json_may_begin_with_an_empty_line(text: str) -> None:
+    assert is_chrome_trace(np.frombuffer(text.encode(), np.uint8))

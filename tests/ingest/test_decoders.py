@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.errors import StorageError, TraceFormatError
+from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.outline_bytes import PartialFile
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
@@ -53,6 +57,50 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
             patch.setattr("tb_tpuprof.ingest.lines._MIN_BYTES_PER_THREAD", 1)
             patch.setattr("os.cpu_count", lambda: 3)
             assert content(native(data)) == expected
+            patch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", 16)  # every line is cut wherever an event begins
+            assert content(native(data)) == expected
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(xspaces())
+def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes) -> None:
+    if not data.startswith(b"\x0a"):
+        return
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "host.xplane.pb")
+        path.write_bytes(data)
+        expected = content(open_trace(str(path)))
+        patch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
+        patch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 32)
+        patch.setattr("tb_tpuprof.ingest.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+        patch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", 16)
+        assert content(open_trace(str(path))) == expected
+
+
+def test_of_a_large_file_only_what_is_needed_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(small_xspace())
+    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
+    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 128)
+    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+    file = PartialFile(str(path))
+    assert (file.data == np.frombuffer(path.read_bytes(), np.uint8)).mean() < 0.5
+
+
+def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(small_xspace())
+    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
+    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 128)
+
+    def cut_off(path_of_file: str) -> PartialFile:
+        file = PartialFile(path_of_file)
+        os.truncate(path_of_file, 200)
+        return file
+
+    monkeypatch.setattr("tb_tpuprof.ingest.opening.PartialFile", cut_off)
+    with pytest.raises(StorageError, match="became shorter"):
+        open_trace(str(path))
 
 
 def test_malformed_events_leave_no_gap_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""An outline read in part says what one of the whole file says, and leaves unread what it has no use for."""
+"""A file read in part holds what the whole file holds, damaged or not, and an outline leaves unread what it has no use for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pytest
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest import opening, outline_bytes
+from tb_tpuprof.ingest import lines, opening, outline_bytes
 from tb_tpuprof.ingest.files import read_file
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.hlo_protos import small_proto
+from tests.ingest.xspaces import content
 from tests.synthetic import PlaneWriter, write_run
 
 Bytes = npt.NDArray[np.uint8]
@@ -47,17 +48,18 @@ def space() -> bytes:
 
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> list[Bytes]:
-    """From now on outlines are read in small windows, with poison in the holes; what was read."""
+    """From now on files are read in small windows, with poison in the holes; what was read."""
     monkeypatch.setattr(outline_bytes, "LARGE_BYTES", 0)
     monkeypatch.setattr(outline_bytes, "WINDOW_BYTES", WINDOW)
     monkeypatch.setattr(outline_bytes, "new_bytes", lambda n: np.full(n, POISON, np.uint8))
     found: list[Bytes] = []
 
-    def read(path: str) -> Bytes:
-        found.append(outline_bytes.read_outline(path))
-        return found[-1]
+    def read(path: str) -> outline_bytes.PartialFile:
+        file = outline_bytes.PartialFile(path)
+        found.append(file.data)
+        return file
 
-    monkeypatch.setattr(opening, "read_outline", read)
+    monkeypatch.setattr(opening, "PartialFile", read)
     return found
 
 
@@ -71,6 +73,14 @@ def says(path: Path) -> object:
     keys = ("flops", "Hlo Proto", "long", "blob", "after")
     stats = [[(key, part.ints(key).value.tolist(), part.spans(key)) for key in keys] for part in (trace.metadata_stats, trace.plane_stats)]
     return trace.info, trace.plane_names, programs, stats, [trace.strings.get(i) for i in trace.metadata["name"].tolist()]
+
+
+def holds(path: Path) -> object:
+    """All that the trace holds, or the error."""
+    try:
+        return content(opening.open_trace(str(path)))
+    except TraceFormatError as error:
+        return str(error)
 
 
 def _size(trace: Trace, program: Program) -> int | str:
@@ -95,14 +105,16 @@ def test_it_says_what_one_of_the_whole_file_says(tmp_path: Path, in_parts: list[
 
 
 def test_damage_is_found_where_it_is(tmp_path: Path, in_parts: list[Bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "PIECE_BYTES", WINDOW)
     chance, whole_file = random.Random(1), space()
     for k in range(150):
         data = bytearray(whole_file[: chance.randrange(1, len(whole_file))] if k % 3 == 0 else whole_file)
         for _ in range(k % 3):
             data[chance.randrange(1, 4000 if k % 2 else len(data))] = chance.randrange(256)
         path = write_run(tmp_path / str(k), {"h": bytes(data)}) / "h.xplane.pb"
-        part = says(path)
+        part, held = says(path), holds(path)
         with monkeypatch.context() as patch:
             patch.setattr(opening, "reads_in_part", lambda state: False)
             assert part == says(path), k
-    assert len(in_parts) > 100
+            assert held == holds(path), k
+    assert len(in_parts) > 200

@@ -1,0 +1,27 @@
+"""Large arrays whose memory is cheap to come by: on huge pages where there are some, or only where it is written to."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HUGE_PAGE = 2 * 2**20
+_PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+
+
+def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """n uninitialised values. Where the system can, large ones begin and end with a huge page: one fault for what is else 512."""
+    size = n * np.dtype(dtype).itemsize
+    if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.empty(n, dtype)
+    memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=_PRIVATE)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, dtype, n)
+
+
+def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
+    """n bytes that take memory only where they are written to, by pages of the usual size."""
+    return np.frombuffer(mmap.mmap(-1, n, flags=_PRIVATE), np.uint8) if _PRIVATE and n else np.zeros(n, np.uint8)

@@ -20,7 +20,9 @@ from tb_tpuprof.ingest import hlo_programs, ordering
 from tb_tpuprof.ingest.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineReader, PlaneParts, find_lines
-from tb_tpuprof.native.events import Decoder, IdMap, take_stats
+from tb_tpuprof.ingest.stat_columns import stat_table
+from tb_tpuprof.native.events import Decoder
+from tb_tpuprof.native.id_map import IdMap
 from tb_tpuprof.native.interning import intern, joined
 from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.native.wire import fields, spans
@@ -61,7 +63,7 @@ class Spans:
         ids, first = intern(data, starts, sizes, _seed())
         blob, offsets = joined(data, starts[first], sizes[first])
         n_here, ends = len(first), np.cumsum([len(own) for _, own, _ in texts])
-        of_texts: npt.NDArray[np.int32] = np.empty(0, np.int32)
+        of_texts = _NO_IDS
         if len(ends) and ends[-1]:
             data = np.concatenate([blob, *(own for own, _, _ in texts)])
             places = np.cumsum([len(blob), *(len(own) for own, _, _ in texts)])
@@ -85,6 +87,7 @@ class Spans:
 
 
 _NONE: Ints = np.empty(0, np.int64)
+_NO_IDS: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 
 def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
@@ -214,7 +217,8 @@ class _Assembly:
         n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for found in decoders.values() for d in found)
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
         file.release()
-        stats = {part: self._stat_table(found, [texts.pop(0) for _ in found]) for part, found in decoders.items()}
+        keys = np.concatenate([_NO_IDS, *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes)])
+        stats = {part: stat_table(found, keys, [texts.pop(0) for _ in found]) for part, found in decoders.items()}
         self.events = self.lines.compact(lines, stats)
         columns = ordering.ordered(self.events, lines, stats["event"], in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
@@ -260,14 +264,12 @@ class _Assembly:
         """Stats of event metadata and of planes."""
         for number, plane in enumerate(self.planes):
             self._open_plane(number, self.own_stats["metadata"], None)
-            self.own_stats["metadata"].read_stats(data, plane.event_starts, plane.event_sizes, 5, int(self.metadata_rows[number]))
+            first, n = int(self.metadata_rows[number]), len(plane.event_starts)
+            owners = np.arange(first, first + n, dtype=np.int32)
+            self.own_stats["metadata"].read_stats(data, plane.event_starts, plane.event_sizes, owners, 5)
             self._open_plane(number, self.own_stats["plane"], None)
-            self.own_stats["plane"].read_bare_stats(data, *plane.own_stats, number)
-
-    def _stat_table(self, decoders: list[Decoder], texts: list[npt.NDArray[np.int32]]) -> Table:
-        stat_names = [self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes]
-        columns = take_stats(decoders, np.concatenate([*stat_names, np.empty(0, np.int32)]), texts)
-        return Table(schema.STATS, {spec.name: values for spec, values in zip(schema.STATS, columns, strict=True)})
+            starts, sizes = plane.own_stats
+            self.own_stats["plane"].read_stats(data, starts, sizes, np.full(len(starts), number, np.int32), 0)
 
     def _planes_table(self) -> Table:
         ids = np.array([plane.id for plane in self.planes], np.int64)

@@ -4,15 +4,13 @@
 An event or stat that is malformed is left out and counted. The twin is `ingest/xspace_protobuf.py`.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import calloc, free, realloc
 from cython.cimports.libc.string import memcpy
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+from cython.cimports.tb_tpuprof.native.id_map import IdMap
+from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint
 
 from tb_tpuprof.native.memory import new_array
 
@@ -33,58 +31,12 @@ Span = cython.struct(start=int64_t, size=int64_t)
 
 @cython.final
 @cython.cclass
-class IdMap:
-    """id → row for ids of metadata: a dense table for small ids, binary search for the rest."""
-
-    dense: int32_t[::1]
-    keys: int64_t[::1]
-    rows: int32_t[::1]
-    default: int32_t
-
-    def __init__(self, ids, rows, default: int32_t = -1):
-        """`ids` int64[n] with `rows` int32[n]; of equal ids the last counts; other ids give `default`."""
-        self.default = default
-        order = np.argsort(ids, kind="stable")
-        ids, rows = ids[order], rows[order]
-        if len(ids):
-            last = np.append(ids[1:] != ids[: len(ids) - 1], True)
-            ids, rows = ids[last], rows[last]
-        size = 4 * len(ids) + 1024
-        small = (ids >= 0) & (ids < size)
-        dense = np.full(size, default, np.int32)
-        dense[ids[small]] = rows[small]
-        self.dense = dense
-        self.keys = np.ascontiguousarray(ids[~small], np.int64)
-        self.rows = np.ascontiguousarray(rows[~small], np.int32)
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def find(self, key: int64_t) -> int32_t:
-        if 0 <= key < self.dense.shape[0]:
-            return self.dense[key]
-        lo: int64_t = 0
-        hi: int64_t = self.keys.shape[0]
-        mid: int64_t
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if self.keys[mid] < key:
-                lo = mid + 1
-            else:
-                hi = mid
-        if lo < self.keys.shape[0] and self.keys[lo] == key:
-            return self.rows[lo]
-        return self.default
-
-
-@cython.final
-@cython.cclass
 class Decoder:
     """Reads pieces of a file's lines, plane by plane, into columns of events and rows of stats.
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
     with room for all events. Several decoders may share them and read different pieces at the same time. Stats gather by key
-    (a number below `n_keys`) in chunks until `take_stats` puts those of all decoders together; texts are copied on the way.
+    (a number below `n_keys`) in chunks until `ingest/stat_columns.py` puts those of all decoders together; texts are copied on the way.
     """
 
     start: int64_t[::1]
@@ -270,32 +222,48 @@ class Decoder:
     def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t) -> cython.int:
         """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
         id_: int64_t = 0
-        key: int32_t
+        key: int32_t = -1
         kind: cython.int = 0
         value: int64_t = 0
         size: int64_t = 0
+        at: int64_t = -1
+        number: uint64_t = 0
+        tag: uint8_t
         field: Field
-        while pos < end:
-            pos = read_field(p, pos, end, self.limit, cython.address(field))
-            if pos < 0:
-                return -1
-            if field.number == 1 and field.wire == 0:
-                id_ = field.value
-                if kind == 0 and self.stats_by_id.find(id_) < 0:
+        if end - pos >= 4 and p[pos] == 0x08:  # most are a small id and a number, in this order
+            at = varint(p, pos + 1, end, self.limit, cython.address(number))
+            if 0 < at < end:
+                key = self.stats_by_id.find(cython.cast(int64_t, number))
+                if key < 0:
                     return 0
-            elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
-                kind = cython.cast(cython.int, field.number)
-                value = field.value
-            elif field.wire == 1 and field.number == 2:
-                kind = 2
-                memcpy(cython.address(value), p + field.value, 8)
-            elif field.wire == 2 and (field.number == 5 or field.number == 6):
-                kind = cython.cast(cython.int, field.number)
-                value = field.value
-                size = field.size
-        key = self.stats_by_id.find(id_)
-        if key < 0 or kind == 0:
-            return 0
+                tag = p[at]
+                if tag == 0x18 or tag == 0x20 or tag == 0x38:
+                    at = varint(p, at + 1, end, self.limit, cython.address(number))
+                    if at == end:
+                        kind = tag >> 3
+                        value = cython.cast(int64_t, number)
+        if kind == 0:
+            while pos < end:
+                pos = read_field(p, pos, end, self.limit, cython.address(field))
+                if pos < 0:
+                    return -1
+                if field.number == 1 and field.wire == 0:
+                    id_ = field.value
+                    if kind == 0 and self.stats_by_id.find(id_) < 0:
+                        return 0
+                elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
+                    kind = cython.cast(cython.int, field.number)
+                    value = field.value
+                elif field.wire == 1 and field.number == 2:
+                    kind = 2
+                    memcpy(cython.address(value), p + field.value, 8)
+                elif field.wire == 2 and (field.number == 5 or field.number == 6):
+                    kind = cython.cast(cython.int, field.number)
+                    value = field.value
+                    size = field.size
+            key = self.stats_by_id.find(id_)
+            if key < 0 or kind == 0:
+                return 0
         if kind == 7:
             value = self.names_by_id.find(value)
             if value < 0:
@@ -400,10 +368,10 @@ class Decoder:
         data: cython.const[uint8_t][::1],
         starts: cython.const[int64_t][::1],
         sizes: cython.const[int64_t][::1],
+        owners: cython.const[int32_t][::1],
         number: int64_t,
-        owner: int32_t,
     ):
-        """Stats in field `number` of many messages, owned by owner, owner + 1, …; malformed messages count as left out."""
+        """Stats in field `number` of many messages, each of one owner; 0: the messages are stats. Malformed ones count as left out."""
         pos: int64_t
         end: int64_t
         i: int64_t
@@ -416,46 +384,26 @@ class Decoder:
             for i in range(starts.shape[0]):
                 pos = starts[i]
                 end = pos + sizes[i]
-                if pos < 0 or sizes[i] < 0 or sizes[i] > self.limit - pos:
-                    self.n_left_out += 1
-                    continue
+                self.n_added = 0
                 status = 0
+                if pos < 0 or sizes[i] < 0 or sizes[i] > self.limit - pos:
+                    status = -1
+                elif number == 0:
+                    status = self.read_stat(p, pos, end, owners[i])
+                    pos = end
                 while pos < end and status == 0:
                     pos = read_field(p, pos, end, self.limit, cython.address(field))
                     if pos < 0:
                         status = -1
                     elif field.number == number and field.wire == 2:
                         self.n_added = 0
-                        status = self.read_stat(p, field.value, pos, owner + cython.cast(int32_t, i))
+                        status = self.read_stat(p, field.value, pos, owners[i])
                 if status == -2:
                     break
                 if status < 0:
                     self.n_left_out += 1
         if status == -2:
             raise MemoryError
-
-    def read_bare_stats(
-        self,
-        data: cython.const[uint8_t][::1],
-        starts: cython.const[int64_t][::1],
-        sizes: cython.const[int64_t][::1],
-        owner: int32_t,
-    ):
-        """The messages are stats themselves, all of one owner; malformed ones count as left out."""
-        i: int64_t
-        status: cython.int
-        p: cython.pointer(cython.const[uint8_t]) = cython.address(data[0])
-        self.base = 0
-        self.limit = data.shape[0]
-        for i in range(starts.shape[0]):
-            status = -1
-            self.n_added = 0
-            if starts[i] >= 0 and 0 <= sizes[i] <= self.limit - starts[i]:
-                status = self.read_stat(p, starts[i], starts[i] + sizes[i], owner)
-            if status == -2:
-                raise MemoryError
-            if status < 0:
-                self.n_left_out += 1
 
     def text_spans(self):
         """The texts that stood within the stats: (all of them end to end uint8[n], where each begins, its size int64[k]).
@@ -542,30 +490,3 @@ class Decoder:
                 kind[at] = cython.cast(uint8_t, row.kind)
                 value[at] = row.value
                 at += 1
-
-
-def take_stats(decoders, names, texts):
-    """Stats of several decoders, one after the other, as columns owner, key, kind, value, size (trace/schema.py), sorted by key.
-
-    `names` is the string of each row of stat metadata, which are the decoders' keys; `texts` holds for each decoder the strings of its
-    `text_spans`. Memory is given back chunk by chunk, so that stats never stand twice in memory.
-    """
-    found = sorted((int(names[key]), i, key) for i, decoder in enumerate(decoders) for key in decoder.kept_keys())
-    parts = [(name, i, *chunk) for name, i, key in found for chunk in decoders[i].take_chunks(key)]
-    alive = np.array([part[4] for part in parts], np.int64)
-    n = int(alive.sum())
-    places = (np.cumsum(alive) - alive).tolist()
-    keys = np.repeat(np.array([part[0] for part in parts], np.int32), alive)
-    columns = (new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
-
-    def put(rows):
-        for row in rows:
-            _, i, memory, n_rows, _ = parts[row]
-            parts[row] = None
-            decoders[i].put(memory, n_rows, places[row], columns, names, texts[i])
-
-    n_threads = min(os.cpu_count() or 1, max(1, len(parts)), 8)
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(put, [range(i, len(parts), n_threads) for i in range(n_threads)]))
-    owner, kind, value, size = columns
-    return owner, keys, kind, value, size

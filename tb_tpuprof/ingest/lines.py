@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,21 +57,23 @@ class Pieces:
 
 @dataclass(frozen=True)
 class LineParts:
-    """The lines of a plane before their events are read. Names are numbers of gathered strings."""
+    """The lines of all planes before their events are read. Names are numbers of gathered strings."""
 
+    plane: Ints
     ids: Ints
     names: Ints
     timestamps_ns: Ints
     display_ids: Ints
     n_events: Ints
     pieces: Pieces
+    n_bad: int
 
 
 @dataclass(frozen=True)
 class PlaneParts:
     """One plane's entries: numbers are positions in the gathered tables, not yet interned.
 
-    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them.
+    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them. `lines`: where the line messages stand.
     """
 
     id: int
@@ -86,18 +88,20 @@ class PlaneParts:
     stat_keys: Ints
     first_stat_name: int
     own_stats: tuple[Ints, Ints]
-    lines: LineParts
+    lines: tuple[Ints, Ints]
     n_damaged: int
 
 
-def find_lines(file: FileBytes, starts: Ints, sizes: Ints, add_names: Callable[[Ints, Ints], int]) -> tuple[LineParts, int]:
-    """The line messages' own fields and pieces, and how many messages are malformed. `add_names` gathers strings."""
+def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
+    """The lines' own fields and pieces. `add_names` gathers strings."""
+    starts, sizes = (np.concatenate([_NONE, *column]) for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True))
     is_cut = file.lacks(starts) | (sizes > PIECE_BYTES)
     whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
+    large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
     with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, _MAX_THREADS))) as pool:
+        walking = [pool.submit(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
         looked = list(pool.map(lambda run: spans(file.data, starts[run], sizes[run], _LINE_FIELDS), runs))
-        walked = list(pool.map(lambda a, size: _cut(file, a, a + size), starts[large].tolist(), sizes[large].tolist()))
     values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
     ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
@@ -105,7 +109,8 @@ def find_lines(file: FileBytes, starts: Ints, sizes: Ints, add_names: Callable[[
     names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
     parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts[:, 3])]
     n_bad = int(bad.sum())
-    for line, cutter in zip(large.tolist(), walked, strict=True):
+    for line, walked in zip(large.tolist(), walking, strict=True):
+        cutter = walked.result()
         ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id
         names[line] = cutter.name_start, cutter.name_size, cutter.display_name_start, cutter.display_name_size
         ends, n_events = cutter.cuts()
@@ -115,8 +120,9 @@ def find_lines(file: FileBytes, starts: Ints, sizes: Ints, add_names: Callable[[
     use_display = names[:, 3] > 0
     first = add_names(np.where(use_display, names[:, 2], names[:, 0]), np.where(use_display, names[:, 3], names[:, 1]))
     pieces = _joined(parts)
+    plane = np.repeat(np.arange(len(planes)), [len(plane.lines[0]) for plane in planes])
     n_events = np.bincount(pieces.line, pieces.n_events, n).astype(np.int64)
-    return LineParts(ids, np.arange(first, first + n, dtype=np.int64), times, display_ids, n_events, pieces), n_bad
+    return LineParts(plane, ids, np.arange(first, first + n), times, display_ids, n_events, pieces, n_bad)
 
 
 def _cut(file: FileBytes, start: int, end: int) -> Cutter:
@@ -150,17 +156,14 @@ def _joined(parts: list[Pieces]) -> Pieces:
 class LineReader:
     """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the events."""
 
-    def __init__(self, file: FileBytes, events: Columns, planes: list[PlaneParts], keeps_all: npt.NDArray[np.bool_]) -> None:
-        """`keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
+    def __init__(self, file: FileBytes, events: Columns, lines: LineParts, n_keys: int, keeps_all: npt.NDArray[np.bool_]) -> None:
+        """`n_keys`: of stats; `keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
         self.file = file
         self.events = events
         self.keeps_all = keeps_all
-        self.planes = planes
-        n_lines = np.array([len(plane.lines.ids) for plane in planes], np.int64)
-        self.plane = np.repeat(np.arange(len(planes)), n_lines)
-        self.first_lines = np.cumsum(n_lines) - n_lines
-        moved = [replace(p.lines.pieces, line=p.lines.pieces.line + i) for p, i in zip(planes, self.first_lines.tolist(), strict=True)]
-        self.pieces = _joined([Pieces(_NONE, _NONE, _NONE, _NONE), *moved])
+        self.lines = lines
+        self.pieces = lines.pieces
+        self.n_keys = n_keys
         self.first_rows = np.cumsum(self.pieces.n_events) - self.pieces.n_events
         self.n_read = np.zeros(len(self.first_rows), np.int64)
         self.decoders: list[Decoder] = []
@@ -168,15 +171,13 @@ class LineReader:
     def read(self, start_ns: int, open_plane: OpenPlane) -> tuple[Columns, bool]:
         """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
         runs = balanced(self.pieces.ends - self.pieces.starts)
-        n_keys = sum(len(plane.stat_ids) for plane in self.planes)
-        self.decoders = [Decoder(tuple(self.events.values()), n_keys) for _ in runs]
+        self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
         with ThreadPoolExecutor(len(runs)) as pool:
             in_order = list(pool.map(lambda run, decoder: self._read_run(run, decoder, start_ns, open_plane), runs, self.decoders))
-        own = [(part.lines.ids, part.lines.display_ids, part.lines.names) for part in self.planes]
-        ids, display_ids, names = (np.concatenate(column) for column in zip((_NONE,) * 3, *own, strict=True))
-        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(self.plane)))
-        n_events = np.bincount(self.pieces.line, self.n_read, len(self.plane))
-        columns = (self.plane, ids, display_ids, names, self.first_rows[first_pieces], n_events)
+        found = self.lines
+        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
+        n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))
+        columns = (found.plane, found.ids, found.display_ids, found.names, self.first_rows[first_pieces], n_events)
         lines = {spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)}
         return lines, all(in_order) and self._goes_on_in_order()
 
@@ -206,16 +207,13 @@ class LineReader:
         return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
 
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
-        in_order, room, opened = True, Room(), (-1, False)
-        lines = self.pieces.line[run.start : run.stop].tolist()
-        for piece, line in zip(run, lines, strict=True):
-            number = int(self.plane[line])
-            part, i = self.planes[number].lines, line - int(self.first_lines[number])
-            wanted = (number, bool(self.keeps_all[part.names[i]]))
+        in_order, room, opened, found = True, Room(), (-1, False), self.lines
+        for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
+            wanted = (int(found.plane[line]), bool(self.keeps_all[found.names[line]]))
             if wanted != opened:
-                open_plane(number, decoder, wanted[1])
+                open_plane(wanted[0], decoder, wanted[1])
                 opened = wanted
-            offset_ps = min(max((int(part.timestamps_ns[i]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
+            offset_ps = min(max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
             start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
             window, base = self.file.window(start, end, room)
             first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])

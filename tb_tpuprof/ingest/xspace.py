@@ -19,7 +19,7 @@ from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest import hlo_programs, ordering
 from tb_tpuprof.ingest.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.files import FileBytes
-from tb_tpuprof.ingest.lines import LineReader, PlaneParts, find_lines
+from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, find_lines
 from tb_tpuprof.ingest.stat_columns import stat_table
 from tb_tpuprof.native.events import Decoder
 from tb_tpuprof.native.id_map import IdMap
@@ -98,11 +98,12 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
     top = _frame(file.data, path)
     strings = Spans([], [])
     planes = [_plane(file, start, size, strings, is_outline) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
-    n_events = sum(int(plane.lines.n_events.sum()) for plane in planes)
+    lines = find_lines(file, planes, strings.add)
+    n_events = int(lines.n_events.sum())
     if n_events > MAX_EVENTS:
         raise TraceFormatError(path, -1, f"holds {n_events} events, more than can be opened at once", "Profile for a shorter time.")
     info = replace(_info(file.data, top, path, host), is_outline=is_outline)
-    return _Assembly(file, planes, strings).trace(file, info, source)
+    return _Assembly(file, planes, lines, strings).trace(file, info, source)
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
@@ -156,10 +157,9 @@ def _plane(file: FileBytes, start: int, size: int, strings: Spans, is_outline: b
     display_name = strings.add(values[:, 1], sizes[:, 1])
     stat_name = strings.add(stat_values[:, 0], stat_name_sizes[:, 0])
     stat_keys = _first_equals(data, stat_values[:, 0], stat_name_sizes[:, 0])
-    lines, n_bad_lines = find_lines(file, *_parts(rows, 3), strings.add)
     return PlaneParts(
         _last(rows, 1, 0)[0], name, event_keys, event_name, display_name, sizes[:, 1] > 0, event_starts, event_sizes,
-        stat_ids, stat_keys, stat_name, _parts(rows, 6), lines, (bad >= 0) + n_bad_events + n_bad_stats + n_bad_lines,
+        stat_ids, stat_keys, stat_name, _parts(rows, 6), _parts(rows, 3), (bad >= 0) + n_bad_events + n_bad_stats,
     )  # fmt: skip
 
 
@@ -187,21 +187,20 @@ def _seed() -> int:
 class _Assembly:
     """Reads lines and stats of all planes into columns, then makes the tables."""
 
-    def __init__(self, file: FileBytes, planes: list[PlaneParts], strings: Spans) -> None:
+    def __init__(self, file: FileBytes, planes: list[PlaneParts], lines: LineParts, strings: Spans) -> None:
         data = file.data
         self.planes = planes
         self.strings = strings
         self.names: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        self.events = empty_columns(schema.EVENTS, sum(int(plane.lines.n_events.sum()) for plane in planes))
+        self.events = empty_columns(schema.EVENTS, int(lines.n_events.sum()))
         if len(data) < 2**32:
             self.events["position"] = new_array(len(self.events["start_ps"]), np.uint32)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
-        keeps_all = self._are_called(
-            data, [plane.lines.names for plane in planes], lambda text: is_counter_line(text.decode("utf-8", "replace"))
-        )
-        self.lines = LineReader(file, self.events, planes, keeps_all)
-        self.own_stats = {part: Decoder(tuple(self.events.values()), int(self.stat_rows[-1])) for part in ("metadata", "plane")}
+        keeps_all = self._are_called(data, [lines.names], lambda text: is_counter_line(text.decode("utf-8", "replace")))
+        n_keys = int(self.stat_rows[-1])
+        self.lines = LineReader(file, self.events, lines, n_keys, keeps_all)
+        self.own_stats = {part: Decoder(tuple(self.events.values()), n_keys) for part in ("metadata", "plane")}
 
     def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
         """Everything, in the order in which it can be known; the file's bytes are let go as soon as they have been read."""
@@ -214,7 +213,11 @@ class _Assembly:
         decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
         strings, self.names, texts = self.strings.intern(file.data, [d.text_spans() for found in decoders.values() for d in found])
         lines["name"] = self.names[lines["name"]]
-        n_damaged = sum(plane.n_damaged for plane in self.planes) + sum(d.n_left_out for found in decoders.values() for d in found)
+        n_damaged = (
+            self.lines.lines.n_bad
+            + sum(plane.n_damaged for plane in self.planes)
+            + sum(d.n_left_out for found in decoders.values() for d in found)
+        )
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
         file.release()
         keys = np.concatenate([_NO_IDS, *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes)])
@@ -231,9 +234,9 @@ class _Assembly:
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""
-        times = [plane.lines.timestamps_ns[plane.lines.n_events > 0] for plane in self.planes]
-        all_times = np.concatenate([*times, _NONE])
-        return int(all_times.min()) if len(all_times) else 0
+        found = self.lines.lines
+        times = found.timestamps_ns[found.n_events > 0]
+        return int(times.min()) if len(times) else 0
 
     def _hot_stats(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """For each string so far whether it is the name of a stat to be decoded now."""

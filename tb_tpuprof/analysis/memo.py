@@ -6,11 +6,10 @@ native loops let go of the interpreter's lock, so threads are enough.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from functools import partial, wraps
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -43,20 +42,32 @@ def once(function: Callable[[Trace], T]) -> Callable[[Trace], T]:
 
 def together(trace: Trace, *functions: Callable[[Trace], Any]) -> None:
     """Compute analyses that are marked `once` ahead of their use, side by side where the trace is large enough."""
-    if trace.n_events < _FEW_EVENTS:
+    if trace.n_events >= _FEW_EVENTS:
+        beside(trace.n_events, *(partial(function, trace) for function in functions))
+
+
+def beside(n_events: int, *jobs: Callable[[], object]) -> None:
+    """Do jobs that do not build on one another, side by side where they are about many events."""
+    if n_events < _FEW_EVENTS or len(jobs) < 2:
+        for job in jobs:
+            job()
         return
-    with ThreadPoolExecutor(len(functions)) as pool:
-        for done in [pool.submit(function, trace) for function in functions]:
+    with ThreadPoolExecutor(len(jobs) - 1) as pool:
+        others = [pool.submit(job) for job in jobs[1:]]
+        jobs[0]()
+        for done in others:
             done.result()
 
 
-def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[npt.NDArray[np.int64]], object]) -> None:
-    """Give each processor a run of consecutive lines with about equally many events; `work` takes the run's offsets."""
+def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -> list[T]:
+    """Give each processor a run of consecutive lines with about equally many events; `work` takes the first line and the one after
+    the last. Returns what it returned, run by run.
+    """
     n_events, n_lines = int(line_offsets[-1]), len(line_offsets) - 1
     n = min(os.cpu_count() or 1, 8, n_lines) if n_events >= _FEW_EVENTS else 1
     if n < 2:
-        work(line_offsets)
-        return
+        return [work(0, n_lines)]
     cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()
-    with ThreadPoolExecutor(n) as pool:
-        list(pool.map(lambda a, b: work(line_offsets[a : b + 1]), *zip(*itertools.pairwise([0, *cuts, n_lines]), strict=True)))
+    with ThreadPoolExecutor(n - 1) as pool:
+        others = pool.map(work, cuts, [*cuts[1:], n_lines])
+        return [work(0, cuts[0]), *others]

@@ -67,7 +67,8 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     found = regions(trace)
     longer = found.event.astype(np.int64), found.end_ps
     parent = np.empty(trace.n_events, np.int32)
-    shares(trace.line_offsets, lambda offsets: enclose(start, duration, offsets, longer, parent, take))
+    offsets = trace.line_offsets
+    shares(offsets, lambda a, b: enclose(start, duration, offsets[a : b + 1], longer, parent, take))
     return parent
 
 

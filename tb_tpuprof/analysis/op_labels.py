@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.native import number
+from tb_tpuprof.native import ascends, number, number_pairs
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.integer]
 Texts = Callable[[int], str]
 
 # Programs are asked for the framework's names of their operations as long as their HLO is small enough to read on the way.
@@ -106,19 +106,19 @@ def of_rows(trace: Trace, rows: Rows, has_sources: bool = True) -> Labels:
     frames are not looked up.
     """
     numbers, span = _Numbers(trace), len(trace.strings) + 1
-    distinct, program = number(_at(rows, *first_ints(trace, "program_id")))
-    sample = np.zeros(len(distinct), np.int64)
-    sample[program] = rows
-    hlo_op, framework_op = (_text_ids(trace, key, rows) for key in ("hlo_op", "tf_op"))
-    pairs, of = number(program * np.int64(span) + (hlo_op + 1))
-    named = np.full(len(pairs), -1, np.int64)
-    if (framework_op >= 0).any():
-        both, of = number(of * np.int64(span) + (framework_op + 1))
-        pairs, named = pairs[both // span], both % span - 1
-    place, op = pairs // span, pairs % span - 1
+    program_id = _at(rows, *first_ints(trace, "program_id"))
+    hlo_op, no_text = _text_ids(trace, "hlo_op", rows), trace.strings.find("")
+    at, of = number_pairs(program_id, hlo_op)
+    named = np.full(len(at), -1, np.int64)
+    if trace.event_stats.has("tf_op"):
+        both, of = number(of * np.int64(span) + (_text_ids(trace, "tf_op", rows) + 1))
+        at, named = at[both // span], both % span - 1
+    distinct, first, place = np.unique(program_id[at], return_index=True, return_inverse=True)
+    op, sample = hlo_op[at], rows[at[first]]
+    op[op == no_text] = named[named == no_text] = -1
     programs = [_program(trace, known_id, event) for known_id, event in zip(distinct.tolist(), sample.tolist(), strict=True)]
-    module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(pairs) else place
-    source = np.full(len(pairs), -1, np.int64)
+    module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(at) else place
+    source = np.full(len(at), -1, np.int64)
     for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
         named[label], source[label] = _from_hlo(
             programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers, has_sources
@@ -184,19 +184,15 @@ def hlo_parts(name: str) -> tuple[str, ...]:
 
 
 def _at(rows: Rows, owner: npt.NDArray[np.int32], value: Int64s) -> Int64s:
-    """The value of each row, -1 where it has none; at once where the rows are the owners."""
-    return value.copy() if len(rows) == len(owner) and np.array_equal(rows, owner) else values_at(rows, owner, value, -1)
+    """The value of each row, -1 where it has none; the values themselves where the rows are the owners."""
+    return value if len(rows) == len(owner) and np.array_equal(rows, owner) else values_at(rows, owner, value, -1)
 
 
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
-    """String id of a text stat of each row, -1 where it is missing or empty."""
+    """String id of a text stat of each row, -1 where it is missing."""
     sparse = trace.event_stats.texts(key)
     owner, value = sparse.owner, sparse.value.astype(np.int64, copy=False)
-    if not len(owner):
-        return np.broadcast_to(np.int64(-1), len(rows))
-    if (owner[1:] <= owner[:-1]).any():
+    if not ascends(owner):
         owner, first = np.unique(owner, return_index=True)
         value = value[first]
-    ids = _at(rows, owner, value)
-    ids[ids == trace.strings.find("")] = -1
-    return ids
+    return _at(rows, owner, value)

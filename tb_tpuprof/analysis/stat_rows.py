@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import number, rows_of
+from tb_tpuprof.native import ascends, number, rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32]
@@ -19,7 +19,7 @@ def first_ints(trace: Trace, key: str) -> tuple[Rows, Keys]:
     """Events that have an integer stat and its value, each event once (the first of several values)."""
     sparse = trace.event_stats.ints(key)
     owner, value = sparse.owner, sparse.value.astype(np.int64, copy=False)
-    if len(owner) and not (np.diff(owner) > 0).all():
+    if not ascends(owner):
         owner, first = np.unique(owner, return_index=True)
         value = value[first]
     return owner, value
@@ -69,7 +69,7 @@ def mix(first: Keys, second: Keys) -> Keys:
     return mixed
 
 
-def values_at(rows: npt.NDArray[np.intp] | Rows, owner: Rows, value: Keys, missing: int) -> Keys:
+def values_at(rows: npt.NDArray[np.integer], owner: Rows, value: Keys, missing: int) -> Keys:
     """The value of each row, `missing` where it has none. `owner` ascends."""
     if len(owner) == len(rows) and np.array_equal(owner, rows):
         return value.astype(np.int64)

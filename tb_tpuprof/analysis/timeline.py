@@ -11,21 +11,20 @@ from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.timeline_derived import Derived
 from tb_tpuprof.analysis.timeline_layers import Layer, layer
 from tb_tpuprof.analysis.timeline_lines import derived_lines
-from tb_tpuprof.analysis.timeline_names import Names, first_more, names_of
+from tb_tpuprof.analysis.timeline_names import Names, families, first_more, names_of, step_labels
 from tb_tpuprof.trace.trace import Trace
 
 
 @dataclass(frozen=True)
 class Timeline:
     """Two layers over one numbering: lines 0 … n_lines - 1 and events 0 … n_events - 1 of the file, then counters (lines only),
-    then the derived ones. `derived_name` is the name of each derived event.
+    then the derived ones.
     """
 
     file: Layer
     derived: Layer
     made: Derived
     names: Names
-    derived_name: npt.NDArray[np.int32]
 
     @property
     def layers(self) -> tuple[Layer, Layer]:
@@ -69,16 +68,16 @@ def file_layer(trace: Trace) -> Layer:
 @once
 def timeline(trace: Trace) -> Timeline:
     """Rows, depths and names of a trace; about 20 ns an event."""
-    together(trace, file_layer, derived_lines)
+    together(trace, derived_lines, file_layer, families, step_labels)
     made = derived_lines(trace)
     names = names_of(trace, made.texts)
     own = layer(made.start_ps, made.duration_ps, made.line_offsets, len(trace.lines) + len(trace.counters), trace.n_events)
-    return Timeline(file_layer(trace), own, made, names, (made.name + first_more(names, made.texts)).astype(np.int32))
+    return Timeline(file_layer(trace), own, made, names)
 
 
 def event_names(trace: Trace, drawn: Timeline, layer: Layer, events: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """Names of events, which are counted within the layer."""
     if layer is drawn.derived:
-        names: npt.NDArray[np.int32] = drawn.derived_name[events]
+        names: npt.NDArray[np.int32] = drawn.made.name[events] + np.int32(first_more(drawn.names, drawn.made.texts))
         return names
     return drawn.names.of_events(events, trace.events["metadata"][events])

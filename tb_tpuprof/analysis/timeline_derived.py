@@ -10,8 +10,10 @@ events of XLA:CPU. A plane whose file brings such lines along is left as it is. 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +21,14 @@ import numpy.typing as npt
 from tb_tpuprof.analysis import op_labels
 from tb_tpuprof.analysis.gpu_steps import step_spans, stream_events
 from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memo import beside, once
 from tb_tpuprof.analysis.planes import OP_LINE, line_events, lines_named, planes
 from tb_tpuprof.analysis.stat_rows import marked
-from tb_tpuprof.native import n_runs, number, runs, sequence
+from tb_tpuprof.native import ascends, by_start, in_order, n_runs, number, runs, sequence
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.integer]
 
 SCOPE_LINE, FRAMEWORK_LINE, SOURCE_LINE = "Framework Name Scope", "Framework Ops", "Source code"
 _MAX_LEVELS = 32
@@ -55,7 +57,7 @@ class Derived:
     start_ps: Int64s
     duration_ps: Int64s
     name: npt.NDArray[np.int32]
-    source: npt.NDArray[np.int64]
+    source: npt.NDArray[np.int32]
     texts: tuple[str, ...]
 
 
@@ -66,7 +68,7 @@ class _Columns:
     start_ps: Int64s
     duration_ps: Int64s
     name: npt.NDArray[np.int32]
-    source: Int64s
+    source: npt.NDArray[np.int32]
 
 
 class _Builder:
@@ -91,20 +93,22 @@ class _Builder:
     def result(self) -> Derived:
         """All lines, each sorted by (start, -duration)."""
         offsets = np.cumsum([0, *(n_boxes for _, n_boxes, _ in self.lines)]).astype(np.int64)
-        start, duration, source = (np.empty(offsets[-1], np.int64) for _ in range(3))
-        name = np.empty(offsets[-1], np.int32)
-        for (_, _, fill), first, last in zip(self.lines, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            line = _Columns(start[first:last], duration[first:last], name[first:last], source[first:last])
-            fill(line)
-            _sort(line)
+        # One piece of memory for all columns: the larger a piece, the larger the pages that the system gives.
+        room = np.empty((3, offsets[-1]), np.int64)
+        start, duration, (name, source) = room[0], room[1], room[2].view(np.int32).reshape(2, -1)
+        columns = _Columns(start, duration, name, source)
+        spans = itertools.pairwise(offsets.tolist())
+        beside(int(offsets[-1]), *(partial(_fill, fill, columns, span) for (_, _, fill), span in zip(self.lines, spans, strict=True)))
         return Derived(tuple(line for line, _, _ in self.lines), offsets, start, duration, name, source, tuple(self.texts))
 
 
-def _sort(line: _Columns) -> None:
-    """Bring the boxes of a line into order, if they are not."""
-    start, duration = line.start_ps, line.duration_ps
-    if ((start[1:] < start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] > duration[:-1]))).any():
-        order = np.lexsort((-duration, start))
+def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, int]) -> None:
+    """Fill the part of the columns that a line has, and bring its boxes into order if they are not."""
+    own = slice(*span)
+    line = _Columns(columns.start_ps[own], columns.duration_ps[own], columns.name[own], columns.source[own])
+    fill(line)
+    if not in_order(line.start_ps, line.duration_ps):
+        order = np.lexsort((-line.duration_ps, line.start_ps))
         for column in (line.start_ps, line.duration_ps, line.name, line.source):
             column[:] = column[order]
 
@@ -168,17 +172,17 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     owners = trace.event_stats.texts("hlo_op").owner
     if not len(owners):
         return
-    rows = owners.astype(np.intp) if (owners[1:] > owners[:-1]).all() else marked(owners, trace.n_events)
-    counts = np.diff(np.searchsorted(rows, trace.line_offsets))
+    rows = owners if ascends(owners) else marked(owners, trace.n_events).astype(np.int32)
+    counts = np.diff(np.searchsorted(rows, trace.line_offsets.astype(np.int32)))
     in_plane = trace.lines["plane"] == plane
     if counts[~in_plane].any():
         rows = rows[np.repeat(in_plane, counts)]
+        counts = counts[in_plane]
     if not len(rows):
         return
     labels = op_labels.of_rows(trace, rows, has_sources=False)
-    start = trace.events["start_ps"][rows]
-    if (start[1:] < start[:-1]).any():
-        order = np.argsort(start, kind="stable")
+    if np.count_nonzero(counts) > 1:
+        order = by_start(trace.events["start_ps"], rows, np.append(0, np.cumsum(counts)))
         rows, labels = rows[order], labels.taken(order)
     events = _sequence(trace, rows)
     _add_runs(DerivedLine(plane, "XLA Modules", "modules"), events, labels.of, builder.codes(labels.module, labels.texts), builder)
@@ -214,7 +218,7 @@ def _source_line(plane: int, events: _Sequence, labels: op_labels.Labels, suffix
 class _Sequence:
     """Events in time order, and before which of them a run ends in any case."""
 
-    rows: Rows
+    rows: npt.NDArray[np.int32]
     start_ps: Int64s
     end_ps: Int64s
     is_new: npt.NDArray[np.uint8]
@@ -222,7 +226,8 @@ class _Sequence:
 
 def _sequence(trace: Trace, rows: Rows, group: npt.NDArray[np.int32] = _NO_GROUPS) -> _Sequence:
     """Events whose runs end where the step changes, and outside of steps where a long gap lies between."""
-    return _Sequence(rows, *sequence(trace.events["start_ps"], trace.events["duration_ps"], rows, group, _SMALL_GAP_PS))
+    chosen = rows.astype(np.int32, copy=False)
+    return _Sequence(chosen, *sequence(trace.events["start_ps"], trace.events["duration_ps"], chosen, group, _SMALL_GAP_PS))
 
 
 def _add_runs(line: DerivedLine, events: _Sequence, label: npt.NDArray[np.int32], names: npt.NDArray[np.int32], builder: _Builder) -> None:
@@ -234,7 +239,6 @@ def _add_runs(line: DerivedLine, events: _Sequence, label: npt.NDArray[np.int32]
 
     def fill(room: _Columns) -> None:
         out = room.start_ps, room.duration_ps, room.name, room.source
-        runs((events.start_ps, events.end_ps, events.is_new), label, keys, out)
-        room.source[:] = events.rows[room.source]
+        runs((events.start_ps, events.end_ps, events.is_new, events.rows), label, keys, out)
 
     builder.add(line, n_runs(events.is_new, label, keys), fill)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import Rows, lanes, rows_by_depth
+from tb_tpuprof.analysis.memo import shares
+from tb_tpuprof.native import Rows, lanes
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -19,13 +20,14 @@ class Layer:
 
     Its lines and events are numbered on from `first_line` and `first_event`. Row r is (row_line[r], row_depth[r]), lines
     counted within the layer; line i has rows first_row[i] … first_row[i] + n_depths[i], and the events of row r are
-    order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each event; `rows` answers windows.
+    order[row_offsets[r]:row_offsets[r + 1]]. `depth` is that of each event; `rows` answers windows. The last event ends at `end_ps`.
     """
 
     first_line: int
     first_event: int
     start_ps: Int64s
     duration_ps: Int64s
+    end_ps: int
     line_offsets: Int64s
     depth: npt.NDArray[np.uint16]
     n_depths: Int32s
@@ -71,13 +73,16 @@ class Layer:
 
 def layer(start_ps: Int64s, duration_ps: Int64s, line_offsets: Int64s, first_line: int = 0, first_event: int = 0) -> Layer:
     """Depths by nesting (see `native.lanes`) and the index over them; about 20 ns and 7 bytes an event."""
-    depth, n_depths = lanes(start_ps, duration_ps, line_offsets)
-    order, offsets = rows_by_depth(depth, line_offsets, n_depths)
+    depth = np.empty(len(start_ps), np.uint16)
+    found = shares(line_offsets, lambda a, b: lanes(start_ps, duration_ps, line_offsets[a : b + 1], depth))
+    n_depths, row_sizes = (np.concatenate([part[i] for part in found]) for i in (0, 1))
     first_row = np.cumsum(n_depths, dtype=np.int64) - n_depths
     row_line = np.repeat(np.arange(len(n_depths), dtype=np.int32), n_depths)
     row_depth = (np.arange(len(row_line)) - first_row[row_line]).astype(np.int32)
-    rows = Rows(start_ps, duration_ps, order, offsets)
+    rows = Rows(start_ps, duration_ps, row_sizes)
+    shares(line_offsets, lambda a, b: rows.place(line_offsets[a : b + 1], first_row[a:b], depth))
+    rows.finish()
     return Layer(
-        first_line, first_event, start_ps, duration_ps, line_offsets, depth, n_depths,
-        first_row, row_line, row_depth, order, offsets, rows,
+        first_line, first_event, start_ps, duration_ps, max(part[2] for part in found), line_offsets, depth, n_depths,
+        first_row, row_line, row_depth, rows.order, rows.offsets, rows,
     )  # fmt: skip

@@ -55,7 +55,7 @@ def derived_lines(trace: Trace) -> Derived:
         np.concatenate((base.start_ps, *(made.start_ps for made in more))),
         np.concatenate((base.duration_ps, *(made.end_ps - made.start_ps for made in more))),
         np.concatenate((base.name, *codes)),
-        np.concatenate((base.source, *(made.source for made in more))),
+        np.concatenate((base.source, *(made.source for made in more))).astype(np.int32),
         tuple(known),
     )
 
@@ -109,7 +109,7 @@ class _Programs:
 
     start_ps: Int64s
     end_ps: Int64s
-    source: Int64s
+    source: npt.NDArray[np.integer]
     name: Callable[[int], str]
 
 

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import HOST_THREADS
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
@@ -101,7 +102,7 @@ class Names:
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
     """Names of a trace's events; the texts of steps come before `more`, which thus begins at `first_more(names, more)`."""
-    event, label, texts = _step_labels(trace)
+    event, label, texts = step_labels(trace)
     has_own = np.zeros(len(trace.metadata), np.bool_)
     has_own[trace.events["metadata"][event]] = True
     label = label + np.int32(len(trace.strings))
@@ -119,7 +120,8 @@ def color_key(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) % _N_COLORS
 
 
-def _step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
+@once
+def step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
     """Events with a step's number: (event ascending, code of its text, texts such as `train 131`)."""
     owner, number = trace.event_stats.ints("step_num")
     owner, first = np.unique(owner, return_index=True)
@@ -133,6 +135,7 @@ def _step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
     return owner.astype(np.int32), np.array([known[text] for text in texts], np.int32), tuple(known)
 
 
+@once
 def families(trace: Trace) -> npt.NDArray[np.uint8]:
     """Family of each row of `metadata`, by its plane and name."""
     planes = [_plane_family(name) for name in trace.plane_names]

@@ -11,12 +11,13 @@ try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.interning import intern, joined
-    from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.intervals import enclose, flood, lanes, nest
     from tb_tpuprof.native.json_events import scan
+    from tb_tpuprof.native.numbering import number, number_pairs
     from tb_tpuprof.native.packing import Looks, is_dense, packed
     from tb_tpuprof.native.pairing import pair_up
-    from tb_tpuprof.native.selection import classes_of, match, outermost, rows_of
-    from tb_tpuprof.native.sequences import n_runs, number, runs, sequence
+    from tb_tpuprof.native.selection import ascends, classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
     from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
@@ -24,12 +25,13 @@ try:
 
     IS_COMPILED = True
 except ImportError:
-    from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, rows_by_depth
+    from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest
     from tb_tpuprof.native.plain_json_events import scan
+    from tb_tpuprof.native.plain_numbering import number, number_pairs
     from tb_tpuprof.native.plain_packing import Looks, is_dense, packed
     from tb_tpuprof.native.plain_pairing import pair_up
-    from tb_tpuprof.native.plain_selection import classes_of, match, outermost, rows_of
-    from tb_tpuprof.native.plain_sequences import n_runs, number, runs, sequence
+    from tb_tpuprof.native.plain_selection import ascends, classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
     from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
@@ -38,7 +40,7 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "EventWriter", "Looks", "Rows", "classes_of", "enclose", "fields", "flood", "histogram", "intern", "ints", "is_dense",
-    "joined", "lanes", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts",
-    "range_totals", "rows_by_depth", "rows_of", "runs", "scan", "sequence", "spans", "tally",
+    "IS_COMPILED", "EventWriter", "Looks", "Rows", "ascends", "by_start", "classes_of", "enclose", "fields", "flood", "histogram",
+    "in_order", "intern", "ints", "is_dense", "joined", "lanes", "match", "matches", "members", "n_runs", "nest", "number",
+    "number_pairs", "outermost", "packed", "pair_up", "parts", "range_totals", "rows_of", "runs", "scan", "sequence", "spans", "tally",
 ]  # fmt: skip

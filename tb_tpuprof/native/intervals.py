@@ -7,6 +7,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
 
 MAX_DEPTH = cython.declare(cython.int, 4096)
+NEVER = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
 
 
 def nest(
@@ -134,78 +135,68 @@ def lanes(
     start: cython.const[int64_t][::1],
     duration: cython.const[int64_t][::1],
     line_offsets: cython.const[int64_t][::1],
+    depth: uint16_t[::1],
 ):
-    """Drawing depth of each event, below whatever contains it; see `plain_intervals.lanes`."""
-    n: int64_t = start.shape[0]
-    depths = np.zeros(n, np.uint16)
+    """Drawing depth of each event of some lines, below whatever contains it, into `depth`; see `plain_intervals.lanes`."""
+    n: int64_t = line_offsets[line_offsets.shape[0] - 1] - line_offsets[0]
     n_depths = np.zeros(line_offsets.shape[0] - 1, np.int32)
-    depth: uint16_t[::1] = depths
     counts: int32_t[::1] = n_depths
-    ends = np.zeros(4096, np.int64)
-    last: int64_t[::1] = ends
+    room = np.empty(n, np.int64)  # costs nothing beyond what is written
+    sizes: int64_t[::1] = room
+    ends = np.full(MAX_DEPTH + 1, NEVER, np.int64)  # of the open events; around the outermost lies what never ends
+    ends_view: int64_t[::1] = ends
+    last: cython.pointer(int64_t) = cython.address(ends_view[1])
     line: int64_t
     i: int64_t
+    begin: int64_t
     end: int64_t
-    d: cython.int
+    latest: int64_t = 0
+    first_row: int64_t = 0
     free_depth: cython.int
     top: cython.int
     used: cython.int
+    nested: cython.int  # as many of the open events, from the outermost on, each end no later than the one around them
     with cython.nogil:
         for line in range(line_offsets.shape[0] - 1):
             used = 0
             top = 0
+            nested = MAX_DEPTH
             for i in range(line_offsets[line], line_offsets[line + 1]):
-                end = start[i] + max(duration[i], 1)
-                while top > 0 and last[top - 1] <= start[i]:
+                begin = start[i]
+                end = begin + max(duration[i], 1)
+                latest = max(latest, end)
+                while last[top - 1] <= begin:
                     top -= 1
-                free_depth = -1
-                for d in range(top):
-                    if last[d] <= start[i]:
-                        if free_depth < 0:
-                            free_depth = d
-                    elif last[d] >= end:
-                        free_depth = -1
-                if free_depth < 0:
-                    free_depth = min(top, MAX_DEPTH - 1)
+                free_depth = top
+                if top <= nested:
+                    nested = MAX_DEPTH
+                else:
+                    free_depth = _free_depth(last, top, begin, end)
+                free_depth = min(free_depth, MAX_DEPTH - 1)
+                if last[free_depth - 1] < end:
+                    nested = min(nested, free_depth)
                 last[free_depth] = end
                 top = max(top, free_depth + 1)
-                used = max(used, top)
+                if top > used:
+                    sizes[first_row + used] = 0
+                    used = top
+                sizes[first_row + free_depth] += 1
                 depth[i] = cython.cast(uint16_t, free_depth)
             counts[line] = used
-    return depths, n_depths
+            first_row += used
+    return n_depths, room[:first_row].copy(), latest
 
 
-def rows_by_depth(
-    depth: cython.const[uint16_t][::1],
-    line_offsets: cython.const[int64_t][::1],
-    n_depths: cython.const[int32_t][::1],
-):
-    """Order of events by (line, depth, start), and where each (line, depth) row begins in it: (order int32[n], offsets int64[rows + 1])."""
-    n: int64_t = depth.shape[0]
-    n_lines: int64_t = n_depths.shape[0]
-    order_array = np.empty(n, np.int32)
-    offsets_array = np.zeros(int(np.asarray(n_depths).sum()) + 1, np.int64)
-    next_array = np.zeros(offsets_array.shape[0], np.int64)
-    order: int32_t[::1] = order_array
-    offsets: int64_t[::1] = offsets_array
-    following: int64_t[::1] = next_array
-    line: int64_t
-    i: int64_t
-    row: int64_t
-    first_row: int64_t = 0
-    with cython.nogil:
-        for line in range(n_lines):
-            for i in range(line_offsets[line], line_offsets[line + 1]):
-                offsets[first_row + depth[i] + 1] += 1
-            first_row += n_depths[line]
-        for row in range(first_row):
-            offsets[row + 1] += offsets[row]
-            following[row] = offsets[row]
-        first_row = 0
-        for line in range(n_lines):
-            for i in range(line_offsets[line], line_offsets[line + 1]):
-                row = first_row + depth[i]
-                order[following[row]] = cython.cast(int32_t, i)
-                following[row] += 1
-            first_row += n_depths[line]
-    return order_array, offsets_array
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _free_depth(last: cython.pointer(int64_t), top: cython.int, begin: int64_t, end: int64_t) -> cython.int:
+    """The first depth that is free at `begin`, below all that last until `end`; `top` where none is."""
+    d: cython.int
+    found: cython.int = top
+    for d in range(top):
+        if last[d] <= begin:
+            found = min(found, d)
+        elif last[d] >= end:
+            found = top
+    return found

@@ -85,39 +85,34 @@ def flood(parent: Int32s, entry_group: Int32s, groups: Int32s | None = None) -> 
     return result
 
 
-def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s) -> tuple[npt.NDArray[np.uint16], Int32s]:
+def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDArray[np.uint16]) -> tuple[Int32s, Int64s, int]:
     """Drawing depth of each event: the first row of its line that is free at its start, below all events that contain it.
 
-    Returns (depth of each event, number of rows of each line). An event without length takes 1 ps. Events that would lie
-    deeper than 4,096 rows share the last.
+    Writes the depths of the events of some lines, which are given by consecutive `line_offsets`, into `depth`. Returns (number of
+    rows of each line, events of each row, when the last event ends: 0 without events). An event without length takes 1 ps.
+    Events that would lie deeper than 4,096 rows share the last.
 
         depth 0  ────a───────────────
         depth 1   ─b──          ──e──     b overlaps c; d lies below c, which contains it,
         depth 2     ──c───────            though row 1 is free by then
         depth 3         ─d─
     """
-    depths = np.zeros(len(start), np.uint16)
     n_depths = np.zeros(len(line_offsets) - 1, np.int32)
+    sizes = [np.empty(0, np.int64)]
     starts, durations, bounds = start.tolist(), duration.tolist(), line_offsets.tolist()
+    latest = 0
     for line, (first, last) in enumerate(itertools.pairwise(bounds)):
         ends: list[int] = []
         for i in range(first, last):
             end = starts[i] + max(durations[i], 1)
+            latest = max(latest, end)
             below = max((d + 1 for d, other in enumerate(ends) if other > starts[i] and other >= end), default=0)
-            depth = next((d for d in range(below, len(ends)) if ends[d] <= starts[i]), len(ends))
-            if depth == len(ends) and depth < MAX_DEPTH:
+            place = next((d for d in range(below, len(ends)) if ends[d] <= starts[i]), len(ends))
+            if place == len(ends) and place < MAX_DEPTH:
                 ends.append(0)
-            depth = min(depth, MAX_DEPTH - 1)
-            ends[depth] = end
-            depths[i] = depth
+            place = min(place, MAX_DEPTH - 1)
+            ends[place] = end
+            depth[i] = place
         n_depths[line] = len(ends)
-    return depths, n_depths
-
-
-def rows_by_depth(depth: npt.NDArray[np.uint16], line_offsets: Int64s, n_depths: Int32s) -> tuple[Int32s, Int64s]:
-    """Events ordered by (line, depth, start), and where each (line, depth) row begins in that order, with the end appended."""
-    line = np.repeat(np.arange(len(n_depths)), np.diff(line_offsets))
-    first_row = np.cumsum(n_depths) - n_depths
-    row = first_row[line] + depth
-    counts = np.bincount(row, minlength=int(n_depths.sum()))
-    return np.argsort(row, kind="stable").astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int64)
+        sizes.append(np.bincount(depth[first:last], minlength=len(ends)))
+    return n_depths, np.concatenate(sizes), latest

@@ -10,6 +10,11 @@ Rows = npt.NDArray[np.int64]
 Classes = npt.NDArray[np.uint8]
 
 
+def ascends(values: Int32s) -> bool:
+    """Whether each value is more than the one before it."""
+    return bool((values[1:] > values[:-1]).all())
+
+
 def classes_of(metadata: Int32s, klass: Classes) -> Classes:
     """Class of each event: that of its metadata row, 0 for a row out of range."""
     known = (metadata >= 0) & (metadata < len(klass))

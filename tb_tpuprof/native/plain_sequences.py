@@ -8,13 +8,18 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.uint8]
-Events = tuple[Int64s, Int64s, Flags]  # start, end, and before which of them a run ends in any case
+Events = tuple[Int64s, Int64s, Flags, Int32s]  # start, end, before which of them a run ends in any case, and their numbers
 
 
-def number(values: Int64s) -> tuple[Int64s, Int32s]:
-    """(distinct values ascending, which of them each value is)."""
-    distinct, place = np.unique(values, return_inverse=True)
-    return distinct, place.reshape(-1).astype(np.int32)
+def by_start(start: Int64s, rows: Int32s, offsets: Int64s) -> Int32s:
+    """Order of the rows by start, of equal starts as they stand. Rows offsets[i] … offsets[i + 1] of each line i stand so already."""
+    return np.argsort(start[rows[: offsets[-1]]], kind="stable").astype(np.int32)
+
+
+def in_order(start: Int64s, duration: Int64s) -> bool:
+    """Whether events stand by start, and of equal starts the longest first."""
+    later = start[1:] > start[:-1]
+    return bool((later | ((start[1:] == start[:-1]) & (duration[1:] <= duration[:-1]))).all())
 
 
 def n_runs(is_new: Flags, label: Int32s, keys: Int32s) -> int:
@@ -22,18 +27,18 @@ def n_runs(is_new: Flags, label: Int32s, keys: Int32s) -> int:
     return len(_firsts(is_new, label, keys)[0])
 
 
-def runs(events: Events, label: Int32s, keys: Int32s, out: tuple[Int64s, Int64s, Int32s, Int64s]) -> None:
-    """Successive events with one key → start, duration, key and first event of each such stretch, in the order in which they begin.
+def runs(events: Events, label: Int32s, keys: Int32s, out: tuple[Int64s, Int64s, Int32s, Int32s]) -> None:
+    """Successive events with one key → start, duration, key and first event's number of each stretch, in the order in which they begin.
 
     `keys[label[i]]` are the keys of event i, the outermost level first; -1 is no key and makes no run. A run ends before an
     event that is new, and with the run of the level around it. As many are written as there is room for.
 
         keys     a/x  a/x  a/y  b/y       a from 0 to 2, x from 0 to 1, y from 2 to 2, b from 3 to 3, y from 3 to 3
     """
-    start, end, is_new = events
-    out_start, out_duration, out_key, out_first = out
+    start, end, is_new, row = events
+    out_start, out_duration, out_key, out_row = out
     first, after, level = (column[: len(out_start)] for column in _firsts(is_new, label, keys))
-    out_start[:], out_key[:], out_first[:] = start[first], keys[label[first], level], first
+    out_start[:], out_key[:], out_row[:] = start[first], keys[label[first], level], row[first]
     latest = [end[a:b].max() for a, b in zip(first.tolist(), after.tolist(), strict=True)]
     out_duration[:] = np.array(latest, np.int64) - start[first]
 
@@ -53,7 +58,7 @@ def _firsts(is_new: Flags, label: Int32s, keys: Int32s) -> tuple[Int64s, Int64s,
     return first, after, level_of
 
 
-def sequence(start: Int64s, duration: Int64s, rows: Int64s, group: Int32s, small_gap: int) -> Events:
+def sequence(start: Int64s, duration: Int64s, rows: Int32s, group: Int32s, small_gap: int) -> tuple[Int64s, Int64s, Flags]:
     """(start, end, is new) of rows in time order: a run ends where the group changes, and outside of groups (-1, or no groups at
     all: an empty array) where the gap to what came before is more than the small gap and more than twice the event before it.
     """

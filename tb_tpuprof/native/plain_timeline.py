@@ -7,18 +7,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Int64s = npt.NDArray[np.int64]
 _LONGS = [(name, "<i8") for name in ("start", "duration", "longest")]
 BOX = np.dtype(_LONGS + [(name, "<i4") for name in ("row", "event", "n_merged", "unused")])
 
 
 class Rows:
-    """Events by row: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without overlap."""
+    """Events by row, one row for each line and depth: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without
+    overlap.
 
-    def __init__(self, start: npt.NDArray[Any], duration: npt.NDArray[Any], order: npt.NDArray[Any], offsets: npt.NDArray[Any]) -> None:
+    `row_sizes` (int64[rows]) tells how many events each row has, as `lanes` counted them. They are known once all lines have been
+    given to `place`, and then `finish` was called. `order`: int32[events], `offsets`: int64[rows + 1].
+    """
+
+    def __init__(self, start: Int64s, duration: Int64s, row_sizes: Int64s) -> None:
         self.start = start
         self.duration = duration
-        self.order = order
-        self.offsets = offsets
+        self.order = np.empty(len(start), np.int32)
+        self.offsets = np.concatenate(([0], np.cumsum(row_sizes))).astype(np.int64)
+
+    def place(self, line_offsets: Int64s, first_rows: Int64s, depth: npt.NDArray[np.uint16]) -> None:
+        """Bring the events of some lines into rows, from each line's first row on. Several threads can each do some lines."""
+        for first, last, row in zip(line_offsets[:-1].tolist(), line_offsets[1:].tolist(), first_rows.tolist(), strict=True):
+            at = self.offsets[row]
+            self.order[at : at + last - first] = first + np.argsort(depth[first:last], kind="stable")
+
+    def finish(self) -> None:
+        """Make the rows ready to be asked."""
 
     def boxes(self, rows: npt.NDArray[np.int32], window_start: int, window_end: int, pixel_ps: int) -> npt.NDArray[Any]:
         """Boxes of the rows in the window, by row and start.

@@ -9,6 +9,16 @@ MAX_BLOCKS = cython.declare(int64_t, 4096)
 LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
 
 
+def ascends(values: cython.const[int32_t][::1]):
+    """Whether each value is more than the one before it."""
+    i: int64_t
+    falls: int64_t = 0
+    with cython.nogil:
+        for i in range(1, values.shape[0]):
+            falls += values[i] <= values[i - 1]
+    return falls == 0
+
+
 def classes_of(metadata: cython.const[int32_t][::1], klass: cython.const[uint8_t][::1]):
     """Class of each event by its metadata row; see `plain_selection.classes_of`."""
     n: int64_t = metadata.shape[0]

@@ -1,94 +1,77 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Events in time order → their distinct labels, and the stretches over which a label lasts. Compiled; twins in `plain_sequences.py`."""
+"""Events in time order → the stretches over which a label lasts. Compiled; twins in `plain_sequences.py`."""
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
-
-GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
-FIRST_BITS = cython.declare(cython.int, 12)
-PROBES_EACH = cython.declare(int64_t, 16)
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 
 
-def number(values: cython.const[int64_t][::1]):
-    """Distinct values, and which of them each value is; see `plain_sequences.number`."""
-    n: int64_t = values.shape[0]
-    places = np.empty(n, np.int32)
-    bits: cython.int = FIRST_BITS
-    keys = np.empty(1 << (bits - 1), np.int64)
-    m: int64_t = 0
-    i: int64_t = 0
-    budget: int64_t = PROBES_EACH * n + (1 << 20)
-    while True:
-        slots = np.full(1 << bits, -1, np.int32)
-        budget -= _rehash(keys, m, slots, bits)
-        i, m, budget = _place(values, i, keys, m, slots, bits, places, budget)
-        if budget < 0:  # values chosen to fall on one another
-            distinct, inverse = np.unique(np.asarray(values), return_inverse=True)
-            return distinct, inverse.reshape(-1).astype(np.int32)
-        if i == n:
-            break
-        bits += 1
-        keys = np.concatenate([keys, np.empty_like(keys)])
-    found = keys[:m]
-    order = np.argsort(found)
-    if (order[1:] > order[:-1]).all():
-        return found.copy(), places
-    rank = np.empty(m, np.int32)
-    rank[order] = np.arange(m, dtype=np.int32)
-    return found[order], rank[places]
-
-
-@cython.cfunc
-def _rehash(keys: cython.const[int64_t][::1], m: int64_t, slots: int32_t[::1], bits: cython.int) -> int64_t:
-    """Put the known keys into empty slots; how many others were met on the way."""
-    k: int64_t
-    at: uint64_t
-    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
-    n_met: int64_t = 0
+def by_start(start: cython.const[int64_t][::1], rows: cython.const[int32_t][::1], offsets: cython.const[int64_t][::1]):
+    """Order of the rows by start, where those of each line stand so already; see `plain_sequences.by_start`."""
+    order = np.empty(rows.shape[0], np.int32)
+    out: int32_t[::1] = order
+    following: int64_t[::1] = np.array(offsets)
+    heads: int64_t[::1] = np.flatnonzero(np.diff(offsets)).astype(np.int64)  # a heap of lines by their next row's start
+    n: int64_t = heads.shape[0]
+    i: int64_t
+    line: int64_t
     with cython.nogil:
-        for k in range(m):
-            at = (cython.cast(uint64_t, keys[k]) * GOLDEN) >> (64 - bits)
-            while slots[at] >= 0:
-                at = (at + 1) & mask
-                n_met += 1
-            slots[at] = cython.cast(int32_t, k)
-    return n_met
+        for i in range(n // 2 - 1, -1, -1):
+            _sift(start, rows, following, heads, i, n)
+        for i in range(rows.shape[0]):
+            line = heads[0]
+            out[i] = cython.cast(int32_t, following[line])
+            following[line] += 1
+            if following[line] == offsets[line + 1]:
+                n -= 1
+                heads[0] = heads[n]
+            if n > 1:
+                _sift(start, rows, following, heads, 0, n)
+    return order
 
 
 @cython.cfunc
-def _place(
-    values: cython.const[int64_t][::1],
+@cython.nogil
+@cython.exceptval(check=False)
+def _sift(
+    start: cython.const[int64_t][::1],
+    rows: cython.const[int32_t][::1],
+    following: int64_t[::1],
+    heads: int64_t[::1],
     i: int64_t,
-    keys: int64_t[::1],
-    m: int64_t,
-    slots: int32_t[::1],
-    bits: cython.int,
-    places: int32_t[::1],
-    budget: int64_t,
-):
-    """Go on at value i until all are placed, the keys are full or the budget of probes is used up."""
-    n: int64_t = values.shape[0]
-    room: int64_t = keys.shape[0]
-    at: uint64_t
-    value: int64_t
-    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
+    n: int64_t,
+) -> cython.void:
+    """Let a line sink in the heap as far as others come before it: those that start earlier, and of equal ones the lower."""
+    line: int64_t = heads[i]
+    time: int64_t = start[rows[following[line]]]
+    child: int64_t
+    ahead: int64_t
+    other: int64_t
+    while 2 * i + 1 < n:
+        child = 2 * i + 1
+        ahead = start[rows[following[heads[child]]]]
+        if child + 1 < n:
+            other = start[rows[following[heads[child + 1]]]]
+            if other < ahead or (other == ahead and heads[child + 1] < heads[child]):
+                child += 1
+                ahead = other
+        if ahead > time or (ahead == time and heads[child] > line):
+            break
+        heads[i] = heads[child]
+        i = child
+    heads[i] = line
+
+
+def in_order(start: cython.const[int64_t][::1], duration: cython.const[int64_t][::1]):
+    """Whether events stand by start, and of equal starts the longest first; see `plain_sequences.in_order`."""
+    i: int64_t
+    good: cython.bint = True
     with cython.nogil:
-        while i < n and budget >= 0:
-            value = values[i]
-            at = (cython.cast(uint64_t, value) * GOLDEN) >> (64 - bits)
-            while slots[at] >= 0 and keys[slots[at]] != value:
-                at = (at + 1) & mask
-                budget -= 1
-            if slots[at] < 0:
-                if m == room:
-                    break
-                slots[at] = cython.cast(int32_t, m)
-                keys[m] = value
-                m += 1
-            places[i] = slots[at]
-            i += 1
-    return i, m, budget
+        for i in range(1, start.shape[0]):
+            if start[i] < start[i - 1] or (start[i] == start[i - 1] and duration[i] > duration[i - 1]):
+                good = False
+                break
+    return good
 
 
 def n_runs(is_new: cython.const[uint8_t][::1], label: cython.const[int32_t][::1], keys: cython.const[int32_t][:, ::1]):
@@ -114,10 +97,11 @@ def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][
     start: cython.const[int64_t][::1] = events[0]
     end: cython.const[int64_t][::1] = events[1]
     is_new: cython.const[uint8_t][::1] = events[2]
+    row: cython.const[int32_t][::1] = events[3]
     out_start: int64_t[::1] = out[0]
     out_duration: int64_t[::1] = out[1]
     out_key: int32_t[::1] = out[2]
-    out_first: int64_t[::1] = out[3]
+    out_row: int32_t[::1] = out[3]
     room: int64_t = out_start.shape[0]
     m: int64_t = 0
     i: int64_t
@@ -140,7 +124,7 @@ def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][
                         out_start[m] = start[i]
                         out_duration[m] = end[i] - start[i]
                         out_key[m] = key
-                        out_first[m] = i
+                        out_row[m] = row[i]
                         m += 1
                 elif slot >= 0 and end[i] - out_start[slot] > out_duration[slot]:
                     out_duration[slot] = end[i] - out_start[slot]
@@ -149,7 +133,7 @@ def runs(events, label: cython.const[int32_t][::1], keys: cython.const[int32_t][
 def sequence(
     start: cython.const[int64_t][::1],
     duration: cython.const[int64_t][::1],
-    rows: cython.const[int64_t][::1],
+    rows: cython.const[int32_t][::1],
     group: cython.const[int32_t][::1],
     small_gap: int64_t,
 ):

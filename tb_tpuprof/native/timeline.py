@@ -3,7 +3,7 @@
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
@@ -58,9 +58,10 @@ class _Boxes:
 @cython.final
 @cython.cclass
 class Rows:
-    """Events by row: those of row r are order[offsets[r]:offsets[r + 1]], sorted by start, without overlap.
+    """Events by row, one row for each line and depth; see `plain_timeline.Rows`.
 
-    Runs of 8, 64, 512 … places of `order` keep their longest event, so that what merges into one box is looked at once:
+    Runs of 8, 64, 512 … places of `order` keep their longest event, and those of 8 when their last one starts, so that what merges
+    into one box is looked at once:
 
         level 1   |     0      |     1      |  …         8 places each
         level 0   e e e e e e e e e e e e e e e e …       order
@@ -68,27 +69,72 @@ class Rows:
 
     start: cython.const[int64_t][::1]
     duration: cython.const[int64_t][::1]
-    order: cython.const[int32_t][::1]
-    offsets: cython.const[int64_t][::1]
+    order = cython.declare(object, visibility="readonly")
+    offsets = cython.declare(object, visibility="readonly")
+    event_at: int32_t[::1]
+    row_at: int64_t[::1]
     longest: int64_t[::1]
     longest_event: int32_t[::1]
+    last_start: int64_t[::1]
     first_block: int64_t[::1]
     n_levels: cython.int
 
-    def __init__(self, start, duration, order, offsets):
+    def __init__(self, start, duration, row_sizes):
         self.start = start
         self.duration = duration
-        self.order = order
-        self.offsets = offsets
         sizes = []
-        n = len(order) // FAN
+        n = (len(start) + FAN - 1) // FAN
         while n > 0 and len(sizes) < MAX_LEVELS:
             sizes.append(n)
             n //= FAN
         self.n_levels = len(sizes)
         self.first_block = np.cumsum([0, *sizes], dtype=np.int64)
-        self.longest = np.empty(sum(sizes), np.int64)
-        self.longest_event = np.empty(sum(sizes), np.int32)
+        self.longest = np.full(sum(sizes), -1, np.int64)
+        self.longest_event = np.zeros(sum(sizes), np.int32)
+        self.last_start = np.empty(sizes[0] if sizes else 0, np.int64)
+        self.order = np.empty(len(start), np.int32)
+        self.offsets = np.concatenate(([0], np.cumsum(row_sizes))).astype(np.int64)
+        self.event_at = self.order
+        self.row_at = self.offsets
+
+    def place(self, line_offsets: cython.const[int64_t][::1], first_rows: cython.const[int64_t][::1], depth: cython.const[uint16_t][::1]):
+        """Bring the events of some lines into rows; see `plain_timeline.Rows.place`.
+
+        Of each block of 8 places the longest event, the first of equals, and the last start are noted on the way. (A block that
+        holds the end of one row and the start of another is never looked at, nor is what two threads may have written there.)
+        """
+        next_places = np.array(self.offsets)
+        following: int64_t[::1] = next_places
+        durations: cython.const[int64_t][::1] = self.duration
+        event_at: int32_t[::1] = self.event_at
+        longest: int64_t[::1] = self.longest
+        longest_event: int32_t[::1] = self.longest_event
+        last_start: int64_t[::1] = self.last_start
+        starts: cython.const[int64_t][::1] = self.start
+        line: int64_t
+        i: int64_t
+        row: int64_t
+        place: int64_t
+        duration: int64_t
+        best: int64_t
+        is_longer: int32_t  # all bits or none: which event is the longest is hard to foresee
+        with cython.nogil:
+            for line in range(line_offsets.shape[0] - 1):
+                for i in range(line_offsets[line], line_offsets[line + 1]):
+                    row = first_rows[line] + depth[i]
+                    place = following[row]
+                    following[row] = place + 1
+                    event_at[place] = cython.cast(int32_t, i)
+                    place >>= FAN_BITS
+                    last_start[place] = starts[i]
+                    duration = durations[i]
+                    best = longest[place]
+                    is_longer = -cython.cast(int32_t, duration > best)
+                    longest[place] = duration if duration > best else best
+                    longest_event[place] ^= (longest_event[place] ^ cython.cast(int32_t, i)) & is_longer
+
+    def finish(self):
+        """Look at the larger blocks, once all lines are placed."""
         with cython.nogil:
             self.fill()
 
@@ -96,26 +142,13 @@ class Rows:
     @cython.nogil
     @cython.exceptval(check=False)
     def fill(self) -> cython.void:
-        """The longest event of each block, the first of equals."""
+        """The longest event of each larger block, the first of equals."""
         level: cython.int
         block: int64_t
         i: int64_t
         at: int64_t
-        e: int32_t
         best: int64_t
         best_event: int32_t
-        if self.n_levels == 0:
-            return
-        for block in range(self.first_block[1]):
-            best = -1
-            best_event = 0
-            for i in range(block * FAN, block * FAN + FAN):
-                e = self.order[i]
-                if self.duration[e] > best:
-                    best = self.duration[e]
-                    best_event = e
-            self.longest[block] = best
-            self.longest_event[block] = best_event
         for level in range(1, self.n_levels):
             for block in range(self.first_block[level + 1] - self.first_block[level]):
                 best = -1
@@ -136,7 +169,7 @@ class Rows:
         good: cython.bint = True
         with cython.nogil:
             for r in range(rows.shape[0]):
-                if 0 <= rows[r] < self.offsets.shape[0] - 1:
+                if 0 <= rows[r] < self.row_at.shape[0] - 1:
                     good = self.row_boxes(boxes, rows[r], window_start, window_end, pixel_ps)
                 if not good:
                     break
@@ -150,7 +183,7 @@ class Rows:
         out: int64_t[::1] = places
         r: int64_t
         for r in range(rows.shape[0]):
-            out[r] = self.first_after(rows[r], time) if 0 <= rows[r] < self.offsets.shape[0] - 1 else 0
+            out[r] = self.first_after(rows[r], time) if 0 <= rows[r] < self.row_at.shape[0] - 1 else 0
         return places
 
     def busy(self, rows: cython.const[int32_t][::1], begin: int64_t, pixel_ps: int64_t, n_pixels: int64_t):
@@ -167,10 +200,10 @@ class Rows:
         end: int64_t = begin + pixel_ps * n_pixels
         with cython.nogil:
             for r in range(rows.shape[0]):
-                if not 0 <= rows[r] < self.offsets.shape[0] - 1:
+                if not 0 <= rows[r] < self.row_at.shape[0] - 1:
                     continue
-                for i in range(self.first_after(rows[r], begin), self.offsets[rows[r] + 1]):
-                    e = self.order[i]
+                for i in range(self.first_after(rows[r], begin), self.row_at[rows[r] + 1]):
+                    e = self.event_at[i]
                     if self.start[e] >= end:
                         break
                     low = max(self.start[e], begin) - begin
@@ -195,13 +228,13 @@ class Rows:
     @cython.exceptval(check=False)
     def first_after(self, row: int32_t, time: int64_t) -> int64_t:
         """Position in `order` of the row's first event that ends after the time (an event without length counts as 1 ps)."""
-        lo: int64_t = self.offsets[row]
-        hi: int64_t = self.offsets[row + 1]
+        lo: int64_t = self.row_at[row]
+        hi: int64_t = self.row_at[row + 1]
         mid: int64_t
         e: int32_t
         while lo < hi:
             mid = (lo + hi) // 2
-            e = self.order[mid]
+            e = self.event_at[mid]
             if self.start[e] + max(self.duration[e], 1) <= time:
                 lo = mid + 1
             else:
@@ -220,7 +253,7 @@ class Rows:
                 break
             if self.longest[self.first_block[level] + (place >> shift)] >= pixel_ps:
                 break
-            if self.start[self.order[place + (cython.cast(int64_t, 1) << shift) - 1]] >= limit:
+            if self.last_start[((place + (cython.cast(int64_t, 1) << shift)) >> FAN_BITS) - 1] >= limit:
                 break
             level += 1
             shift += FAN_BITS
@@ -237,14 +270,14 @@ class Rows:
         longest: int64_t
         starts: cython.pointer(cython.const[int64_t]) = cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
         durations: cython.pointer(cython.const[int64_t]) = cython.address(self.duration[0]) if self.start.shape[0] else cython.NULL
-        order: cython.pointer(cython.const[int32_t]) = cython.address(self.order[0]) if self.order.shape[0] else cython.NULL
+        order: cython.pointer(cython.const[int32_t]) = cython.address(self.event_at[0]) if self.event_at.shape[0] else cython.NULL
         box: Box
         box.n_merged = 0
         box.unused = 0
         box.row = row
         box.longest = 0
         i: int64_t = self.first_after(row, begin)
-        last: int64_t = self.offsets[row + 1]
+        last: int64_t = self.row_at[row + 1]
         size: int64_t
         block: int64_t
         level: cython.int

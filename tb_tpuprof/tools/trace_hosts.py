@@ -35,6 +35,11 @@ class HostView:
     drawn: Timeline
     tracks: tuple[Track, ...]
 
+    @property
+    def duration_ps(self) -> int:
+        """That of the host's trace, as its rows tell without a look at every event."""
+        return max(self.drawn.file.end_ps, int(self.trace.samples["time_ps"].max(initial=-1)) + 1)
+
     def track_ids(self, lines: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Global ids of lines."""
         return np.asarray(lines, np.int64) + self.index * LINES_PER_HOST
@@ -64,7 +69,7 @@ class View:
     @property
     def duration_ps(self) -> int:
         """From the first host's start to the last one's end."""
-        return max((view.offset_ps + view.trace.duration_ps for view in self.hosts), default=0)
+        return max((view.offset_ps + view.duration_ps for view in self.hosts), default=0)
 
     def host_of_event(self, event_id: int) -> tuple[HostView, int]:
         """The host of an event and its number there. Raises EventNotFound."""

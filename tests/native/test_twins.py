@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_intervals, plain_packing, plain_sequences, plain_tallies, plain_timeline, plain_wire
+from tb_tpuprof.native import (
+    IS_COMPILED,
+    plain_intervals,
+    plain_numbering,
+    plain_packing,
+    plain_sequences,
+    plain_tallies,
+    plain_timeline,
+    plain_wire,
+)
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
+NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
 
 
 @st.composite
 def lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(start, duration, line offsets) of a few lines, each sorted by (start, -duration)."""
     starts, durations, counts = [], [], []
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(st.integers(1, 5))):
         events = sorted(draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)), key=lambda e: (e[0], -e[1]))
         starts += [start for start, _ in events]
         durations += [duration for _, duration in events]
@@ -57,9 +68,11 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
         over = entry.copy()
         assert in_place(parent, over, over) is over
         assert same(over, flooded)
-    lanes = intervals.lanes(start, duration, offsets)
-    assert same(lanes, plain_intervals.lanes(start, duration, offsets))
-    assert same(intervals.rows_by_depth(lanes[0], offsets, lanes[1]), plain_intervals.rows_by_depth(lanes[0], offsets, lanes[1]))
+    depth = np.full((2, n), 7, np.uint16)
+    found = [twin.lanes(start, duration, offsets, depth[i]) for i, twin in enumerate((intervals, plain_intervals))]
+    assert same(found[0], found[1])
+    assert same(depth[0], depth[1])
+    assert found[0][2] == (start + np.maximum(duration, 1)).max(initial=0)
 
 
 @settings(deadline=None, max_examples=200)
@@ -77,6 +90,8 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     of_row = np.array(data.draw(st.lists(st.integers(0, 2), max_size=5)), np.uint8)
     assert same(selection.classes_of(metadata, of_row), plain_selection.classes_of(metadata, of_row))
     assert same(selection.rows_of(metadata, of_row), plain_selection.rows_of(metadata, of_row))
+    for values in (metadata, np.cumsum(np.abs(metadata) + 1, dtype=np.int32), metadata[:1], metadata[:0]):
+        assert selection.ascends(values) == plain_selection.ascends(values)
 
 
 @st.composite
@@ -101,10 +116,17 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
     from tb_tpuprof.native import timeline
 
     start, duration, offsets = events
-    depth, n_depths = plain_intervals.lanes(start, duration, offsets)
-    index = plain_intervals.rows_by_depth(depth, offsets, n_depths)
-    rows = np.arange(len(index[1]) - 1, dtype=np.int32)
-    compiled, plain = timeline.Rows(start, duration, *index), plain_timeline.Rows(start, duration, *index)
+    depth = np.empty(len(start), np.uint16)
+    n_depths, sizes, _ = plain_intervals.lanes(start, duration, offsets, depth)
+    compiled, plain = (twin.Rows(start, duration, sizes) for twin in (timeline, plain_timeline))
+    first_rows = np.cumsum(n_depths, dtype=np.int64) - n_depths
+    for rows in (compiled, plain):
+        for line in range(len(n_depths)):
+            rows.place(offsets[line : line + 2], first_rows[line : line + 1], depth)
+        rows.finish()
+    assert same(compiled.order, plain.order)
+    assert same(compiled.offsets, plain.offsets)
+    rows = np.arange(len(plain.offsets) - 1, dtype=np.int32)
     found = compiled.boxes(rows, begin, begin + length, pixel)
     assert same(found, plain.boxes(rows, begin, begin + length, pixel))
     assert same(compiled.first_ending_after(rows, begin), plain.first_ending_after(rows, begin))
@@ -124,18 +146,18 @@ def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataOb
 
     start, duration, _ = events
     n, n_labels = len(start), 4
-    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int64)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32)
     group = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=len(rows), max_size=len(rows))), np.int32)
     for of_rows in (group, np.empty(0, np.int32)):
         assert same(sequences.sequence(start, duration, rows, of_rows, 3), plain_sequences.sequence(start, duration, rows, of_rows, 3))
-    made = plain_sequences.sequence(start, duration, rows, group, 3)
+    made = *plain_sequences.sequence(start, duration, rows, group, 3), rows
     label = np.array(data.draw(st.lists(st.integers(0, n_labels - 1), min_size=len(rows), max_size=len(rows))), np.int32)
     n_levels = data.draw(st.integers(1, 3))
     keys = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n_labels * n_levels, max_size=n_labels * n_levels)), np.int32)
     keys = keys.reshape(n_labels, n_levels)
     n_found = sequences.n_runs(made[2], label, keys)
     assert n_found == plain_sequences.n_runs(made[2], label, keys)
-    found = [tuple(np.zeros(n_found, kind) for kind in (np.int64, np.int64, np.int32, np.int64)) for _ in range(2)]
+    found = [tuple(np.zeros(n_found, kind) for kind in (np.int64, np.int64, np.int32, np.int32)) for _ in range(2)]
     sequences.runs(made, label, keys, found[0])
     plain_sequences.runs(made, label, keys, found[1])
     assert same(found[0], found[1])
@@ -144,29 +166,76 @@ def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataOb
 def test_runs_of_scopes() -> None:
     from tb_tpuprof.native import sequences
 
-    events = np.array([0, 10, 20, 30]), np.array([8, 18, 28, 38]), np.array([1, 0, 0, 0], np.uint8)
+    events = np.array([0, 10, 20, 30]), np.array([8, 18, 28, 38]), np.array([1, 0, 0, 0], np.uint8), np.arange(100, 104, dtype=np.int32)
     keys = np.array([[0, 2], [0, 3], [1, 3], [-1, -1]], np.int32)  # a/x a/y b/y and none
-    out = tuple(np.zeros(5, kind) for kind in (np.int64, np.int64, np.int32, np.int64))
+    out = tuple(np.zeros(5, kind) for kind in (np.int64, np.int64, np.int32, np.int32))
     sequences.runs(events, np.array([0, 0, 1, 2], np.int32), keys, out)
-    assert [column.tolist() for column in out] == [[0, 0, 20, 30, 30], [28, 18, 8, 8, 8], [0, 2, 3, 1, 3], [0, 0, 2, 3, 3]]
+    assert [column.tolist() for column in out] == [[0, 0, 20, 30, 30], [28, 18, 8, 8, 8], [0, 2, 3, 1, 3], [100, 100, 102, 103, 103]]
     assert sequences.n_runs(events[2], np.array([0, 3, 3, 0], np.int32), keys) == 4
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=60), st.integers(0, 9000))
+@given(st.lists(NUMBERS, max_size=60), st.integers(0, 9000))
 def test_number(few: list[int], n_more: int) -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native import numbering
 
     values = np.array([*few, *range(n_more), *few], np.int64)
-    assert same(sequences.number(values), plain_sequences.number(values))
+    assert same(numbering.number(values), plain_numbering.number(values))
 
 
 def test_number_of_values_that_collide() -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native import numbering
 
     inverse = pow(0x9E3779B97F4A7C15, -1, 2**64)  # all of these fall into the first slots of the table
     values = np.array([i * inverse % 2**64 for i in range(40_000)], np.uint64).view(np.int64)
-    assert same(sequences.number(values), plain_sequences.number(values))
+    assert same(numbering.number(values), plain_numbering.number(values))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=60), st.integers(0, 9000))
+def test_number_pairs(few: list[tuple[int, int]], n_more: int) -> None:
+    from tb_tpuprof.native import numbering
+
+    pairs = np.array([*few, *((i % 7, i // 7) for i in range(n_more)), *few], np.int64).reshape(-1, 2)
+    first, second = (np.ascontiguousarray(column) for column in pairs.T)
+    found = numbering.number_pairs(first, second)
+    assert same(found, plain_numbering.number_pairs(first, second))
+    assert np.array_equal(pairs[found[0]][found[1]], pairs)
+
+
+def test_number_pairs_that_collide() -> None:
+    from tb_tpuprof.native import numbering
+
+    golden = 0x9E3779B97F4A7C15  # with these all pairs fall into the first slots of the table
+    inverse = pow(golden, -1, 2**64)
+    first = np.arange(40_000, dtype=np.int64)
+    second = np.array([(i * golden ^ i * inverse) % 2**64 for i in range(40_000)], np.uint64).view(np.int64)
+    assert same(numbering.number_pairs(first, second), plain_numbering.number_pairs(first, second))
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import sequences
+
+    start, _, offsets = events
+    n = len(start)
+    rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))) if n else [], np.int32)
+    chosen = np.searchsorted(rows, offsets).astype(np.int64)
+    assert same(sequences.by_start(start, rows, chosen), plain_sequences.by_start(start, rows, chosen))
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines())
+def test_in_order(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    from tb_tpuprof.native import sequences
+
+    start, duration, offsets = events
+    for first, last in itertools.pairwise(offsets.tolist()):
+        assert sequences.in_order(start[first:last], duration[first:last])
+        assert plain_sequences.in_order(start[first:last], duration[first:last])
+    assert sequences.in_order(start, duration) == plain_sequences.in_order(start, duration)
+    assert sequences.in_order(duration, start) == plain_sequences.in_order(duration, start)
 
 
 @settings(deadline=None, max_examples=200)
@@ -186,7 +255,8 @@ def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     for backward in (False, True):
         arguments = metadata, wanted, extra, bounds, data.draw(st.integers(1, 5)), backward
         assert same(tallies.matches(*arguments), plain_tallies.matches(*arguments))
-    depth, _ = plain_intervals.lanes(start, duration, offsets)
+    depth = np.empty(n, np.uint16)
+    plain_intervals.lanes(start, duration, offsets, depth)
     begin, length = data.draw(st.integers(-5, 80)), data.draw(st.integers(1, 80))
     low, high = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 4))
     columns = start, duration, metadata, depth

@@ -1,0 +1,163 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Values, or pairs of them → their distinct ones, and which of these each is. Compiled; twins in `plain_numbering.py`."""
+
+import cython
+import numpy as np
+from cython.cimports.libc.stdint import int32_t, int64_t, uint64_t
+
+GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
+FIRST_BITS = cython.declare(cython.int, 12)
+PROBES_EACH = cython.declare(int64_t, 16)
+
+
+def number(values: cython.const[int64_t][::1]):
+    """Distinct values, and which of them each value is; see `plain_numbering.number`."""
+    n: int64_t = values.shape[0]
+    places = np.empty(n, np.int32)
+    bits: cython.int = FIRST_BITS
+    keys = np.empty(1 << (bits - 1), np.int64)
+    m: int64_t = 0
+    i: int64_t = 0
+    budget: int64_t = PROBES_EACH * n + (1 << 20)
+    while True:
+        slots = np.full(1 << bits, -1, np.int32)
+        budget -= _rehash(keys, m, slots, bits)
+        i, m, budget = _place(values, i, keys, m, slots, bits, places, budget)
+        if budget < 0:  # values chosen to fall on one another
+            distinct, inverse = np.unique(np.asarray(values), return_inverse=True)
+            return distinct, inverse.reshape(-1).astype(np.int32)
+        if i == n:
+            break
+        bits += 1
+        keys = np.concatenate([keys, np.empty_like(keys)])
+    found = keys[:m]
+    order = np.argsort(found)
+    if (order[1:] > order[:-1]).all():
+        return found.copy(), places
+    rank = np.empty(m, np.int32)
+    rank[order] = np.arange(m, dtype=np.int32)
+    return found[order], rank[places]
+
+
+@cython.cfunc
+def _rehash(keys: cython.const[int64_t][::1], m: int64_t, slots: int32_t[::1], bits: cython.int) -> int64_t:
+    """Put the known keys into empty slots; how many others were met on the way."""
+    k: int64_t
+    at: uint64_t
+    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
+    n_met: int64_t = 0
+    with cython.nogil:
+        for k in range(m):
+            at = (cython.cast(uint64_t, keys[k]) * GOLDEN) >> (64 - bits)
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+                n_met += 1
+            slots[at] = cython.cast(int32_t, k)
+    return n_met
+
+
+@cython.cfunc
+def _place(
+    values: cython.const[int64_t][::1],
+    i: int64_t,
+    keys: int64_t[::1],
+    m: int64_t,
+    slots: int32_t[::1],
+    bits: cython.int,
+    places: int32_t[::1],
+    budget: int64_t,
+):
+    """Go on at value i until all are placed, the keys are full or the budget of probes is used up."""
+    n: int64_t = values.shape[0]
+    room: int64_t = keys.shape[0]
+    at: uint64_t
+    value: int64_t
+    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
+    with cython.nogil:
+        while i < n and budget >= 0:
+            value = values[i]
+            at = (cython.cast(uint64_t, value) * GOLDEN) >> (64 - bits)
+            while slots[at] >= 0 and keys[slots[at]] != value:
+                at = (at + 1) & mask
+                budget -= 1
+            if slots[at] < 0:
+                if m == room:
+                    break
+                slots[at] = cython.cast(int32_t, m)
+                keys[m] = value
+                m += 1
+            places[i] = slots[at]
+            i += 1
+    return i, m, budget
+
+
+def number_pairs(first: cython.const[int64_t][::1], second: cython.const[int64_t][::1]):
+    """Distinct pairs, where each occurs first, and which of them each pair is; see `plain_numbering.number_pairs`."""
+    n: int64_t = first.shape[0]
+    places = np.empty(n, np.int32)
+    place: int32_t[::1] = places
+    bits: cython.int = FIRST_BITS
+    made = np.empty(1 << (bits - 1), np.int64)
+    at: int64_t[::1] = made
+    slots: int32_t[::1] = np.full(1 << bits, -1, np.int32)
+    m: int64_t = 0
+    i: int64_t = 0
+    k: int64_t
+    slot: uint64_t
+    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
+    budget: int64_t = PROBES_EACH * n + (1 << 20)
+    while i < n:
+        with cython.nogil:
+            while i < n and budget >= 0:
+                slot = _mixed(first[i], second[i]) >> (64 - bits)
+                while slots[slot] >= 0 and (first[at[slots[slot]]] != first[i] or second[at[slots[slot]]] != second[i]):
+                    slot = (slot + 1) & mask
+                    budget -= 1
+                if slots[slot] < 0:
+                    if m == at.shape[0]:
+                        break
+                    slots[slot] = cython.cast(int32_t, m)
+                    at[m] = i
+                    m += 1
+                place[i] = slots[slot]
+                i += 1
+        if budget < 0:  # pairs chosen to fall on one another
+            return _pairs_of_ranks(first, second)
+        if i < n:
+            bits += 1
+            mask = (cython.cast(uint64_t, 1) << bits) - 1
+            made = np.concatenate([made, np.empty_like(made)])
+            at = made
+            slots = np.full(1 << bits, -1, np.int32)
+            with cython.nogil:
+                for k in range(m):
+                    slot = _mixed(first[at[k]], second[at[k]]) >> (64 - bits)
+                    while slots[slot] >= 0:
+                        slot = (slot + 1) & mask
+                        budget -= 1
+                    slots[slot] = cython.cast(int32_t, k)
+    found = made[:m]
+    order = np.lexsort((np.asarray(second)[found], np.asarray(first)[found]))
+    rank = np.empty(m, np.int32)
+    rank[order] = np.arange(m, dtype=np.int32)
+    ranks: int32_t[::1] = rank
+    with cython.nogil:
+        for i in range(n):
+            place[i] = ranks[place[i]]
+    return found[order], places
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _mixed(first: int64_t, second: int64_t) -> uint64_t:
+    return (cython.cast(uint64_t, first) * GOLDEN ^ cython.cast(uint64_t, second)) * GOLDEN
+
+
+def _pairs_of_ranks(first, second):
+    """As `number_pairs`, by sorting."""
+    _, one = np.unique(np.asarray(first), return_inverse=True)
+    others, other = np.unique(np.asarray(second), return_inverse=True)
+    _, at, places = np.unique(one.reshape(-1) * len(others) + other.reshape(-1), return_index=True, return_inverse=True)
+    return at.astype(np.int64), places.reshape(-1).astype(np.int32)

@@ -7,6 +7,7 @@ import { format } from '../base/units';
 import { choose, hosts } from '../state/selection';
 
 const FILTER_FROM = 11;
+const BLOCK = 32;
 
 /** The hosts chosen after a click on one; all of them is the empty list, and one always stays. */
 export function toggled(all: readonly string[], chosen: readonly string[], host: string): string[] {
@@ -14,6 +15,11 @@ export function toggled(all: readonly string[], chosen: readonly string[], host:
   if (!on.delete(host)) on.add(host);
   if (!on.size) return [...chosen];
   return on.size === all.length ? [] : all.filter((name) => on.has(name));
+}
+
+/** Hosts by the block: those that are scrolled out of sight cost the other parts of the page no work. */
+function blocksOf(all: readonly HostInfo[]): HostInfo[][] {
+  return Array.from({ length: Math.ceil(all.length / BLOCK) }, (_, i) => all.slice(i * BLOCK, (i + 1) * BLOCK));
 }
 
 function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VNode {
@@ -66,7 +72,11 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
             </label>
           </div>
         )}
-        {listed.map((host) => (mode === 'many' ? <ManyHost key={host.host} host={host} all={names} /> : <OneHost key={host.host} host={host} isOn={host.host === one} />))}
+        {blocksOf(listed).map((block) => (
+          <div class="host-block" key={block[0]?.host} style={{ '--hosts': block.length }}>
+            {block.map((host) => (mode === 'many' ? <ManyHost key={host.host} host={host} all={names} /> : <OneHost key={host.host} host={host} isOn={host.host === one} />))}
+          </div>
+        ))}
         {!listed.length && <p class="muted">No host has that in its name.</p>}
       </div>
     </section>

@@ -1,6 +1,6 @@
 /** The map of hosts, chips and cores as a heat map, with links and groups of the core under the pointer on a canvas above it. */
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
 import { useWidth } from '../../widgets/size';
@@ -106,16 +106,17 @@ export function Topology(props: MapProps): VNode {
   const width = useWidth(box);
   const at = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
   const { values, range, token, focus, peers, links } = props;
-  useEffect(() => {
+  // Before the browser's own work of the frame: what is drawn later is a second frame of its own.
+  useLayoutEffect(() => {
     picture.current = at && framed(cells.current, at);
   }, [at, isDark.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { context, image, pixels, rects } = picture.current ?? {};
     if (!context || !image || !pixels || !rects) return;
     paintCells(pixels, image.width, rects, values, range, ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))));
     context.putImageData(image, 0, 0);
   }, [at, values, range, token, isDark.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const context = at && cleared(marks.current, at);
     if (context) drawMarks(context, at, props);
   }, [at, focus, peers, links, isDark.value]);

@@ -6,8 +6,9 @@ import { numberColumn, rowsOf, textColumn, textAt } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
-import { useLoaded } from '../../state/payload';
+import { useLoaded, type Loaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
+import { useFramed } from '../../widgets/framed';
 import { StepChart } from '../../widgets/step_chart';
 import { Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW } from '../../widgets/table/model';
@@ -29,11 +30,11 @@ const SETTLE_MS = 150;
 const FEW_CORES = 64;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 
-/** What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next comes. */
-function useDetail({ info, run, hosts }: ViewProps, params: Record<string, string>, format: 'json' | 'columns', kept: string): Payload | null {
+/** What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next comes; null: nothing is. */
+function useDetail({ info, run, hosts }: ViewProps, params: Record<string, string> | null, format: 'json' | 'columns', kept: string): Loaded<Payload> {
   const query = { tool: info.name, run, hosts, params: { overview: 'false', ...params } };
-  const url = dataUrl(query, format === 'columns' ? { format } : undefined);
-  return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort)).data;
+  const url = params ? dataUrl(query, format === 'columns' ? { format } : undefined) : '';
+  return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
 }
 
 /** The step under the slider at once, and in the link a moment later. */
@@ -43,11 +44,11 @@ function useStep({ params, setParams }: ViewProps, nSteps: number): [number, (st
   const timer = useRef(0);
   useEffect(() => setStep(linked), [linked]);
   useEffect(() => () => window.clearTimeout(timer.current), []);
-  const choose = (next: number): void => {
+  const choose = useFramed((next: number): void => {
     setStep(next);
     window.clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setParams({ step: next < 0 ? undefined : String(next) }, 'replace'), SETTLE_MS);
-  };
+  });
   return [step, choose];
 }
 
@@ -93,7 +94,7 @@ function Controls({ measures, measure, steps, step, onMeasure, onStep }: { measu
 }
 
 /** What moves with the slider and the pointer; everything else on the page follows the link. */
-function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string[]; groups: string }): VNode {
+function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string[]; groups: string; onDrawn: () => void }): VNode {
   const { payload, params, setParams, steps } = props;
   const [step, setStep] = useStep(props, steps.length);
   const { parts, channels, cores: table } = payload.tables;
@@ -101,17 +102,22 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
   const detail = useDetail(props, { measure: measure.name, cells: 'true' }, 'columns', `cells ${measure.name}`);
   const cores = useMemo(() => (table ? coresOf(table) : []), [table]);
-  const cells = numberColumn(detail?.tables['cells'], 'value_ps')?.values;
+  const cells = numberColumn(detail.data?.tables['cells'], 'value_ps')?.values;
+  useEffect(() => {
+    if (!detail.isLoading) props.onDrawn();
+  }, [detail.isLoading]);
   const values = useMemo(() => shownValues(cells ?? [], cores.length, step), [cells, cores, step]);
   const range = useMemo(() => rangeOf(cells ?? []), [cells]);
   const links = useMemo(() => linksOf(channels), [channels]);
   const [pointed, setPointed] = useState(-1);
+  const point = useFramed(setPointed);
   const picked = stepOf(params['core'], cores.length);
   const focus = pointed >= 0 ? pointed : picked;
   const peers = useMemo(() => (focus >= 0 && props.groups ? peersOf(props.groups, cores, focus) : []), [focus, cores, props.groups]);
   const what = step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
+  const card = useMemo(() => <CoreCard cores={cores} table={props.cores} parts={parts} channels={channels} links={links} core={focus} step={what} />, [cores, props.cores, parts, channels, links, focus, focus < 0 || what]);
   return (
-    <Section title="Cores" note={`${measure.title}, ${what}; blocks are hosts, cores of a chip stand side by side`}>
+    <Section title="Cores" note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}>
       <Controls measures={measures} measure={measure.name} steps={steps} step={step} onStep={setStep} onMeasure={(name) => setParams({ measure: name === 'own' ? undefined : name }, 'push')} />
       <div class="pod-body">
         <div>
@@ -119,7 +125,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
             label={`${measure.title} of ${plural(cores.length, 'core')}: ${format(range[0], 'ps')} to ${format(range[1], 'ps')}`}
             {...{ cores, values, range, links, focus, peers }}
             token={measure.token}
-            onPoint={setPointed}
+            onPoint={point}
             onPick={(core) => setParams({ core: core < 0 || core === picked ? undefined : String(core) }, 'replace')}
           />
           <div class="pod-scale">
@@ -127,7 +133,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
           </div>
         </div>
         <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
-          <CoreCard cores={cores} table={props.cores} parts={parts} channels={channels} links={links} core={focus} step={what} />
+          {card}
         </aside>
       </div>
     </Section>
@@ -162,22 +168,11 @@ function Plain({ table, empty, onRow, chosenRow, hidden = [] }: { table: Payload
   );
 }
 
-export function PodViewerView(props: ViewProps): VNode {
-  const { payload, params, setParams } = props;
-  const { parts, steps, stragglers, collectives, channels, cores: mean } = payload.tables;
-  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
-  const linked = stepOf(params['step'], names.length);
-  const detail = useDetail(props, linked < 0 ? {} : { step: String(linked) }, 'json', 'cores');
-  const cores = (linked < 0 ? mean : detail?.tables['cores']) ?? mean;
-  const chosen = stepOf(params['collective'], collectives?.n_rows ?? 0);
-  const groups = collectives && chosen >= 0 ? String(rowsOf(collectives)[chosen]?.['groups'] ?? '') : '';
-  const openHost = (row: number): void => openTool('trace_viewer', { hosts: String(rowsOf(stragglers)[row]?.['host'] ?? '') });
-  const tiles = TILES.flatMap((name) => ((linked < 0 ? payload : (detail ?? payload)).scalars[name] ?? []));
+/** What is below the map: it waits until that is drawn. */
+function Rest({ payload, params, setParams, cores, chosen }: ViewProps & { cores: PayloadTable | undefined; chosen: number }): VNode {
+  const { parts, steps, collectives, channels } = payload.tables;
   return (
     <>
-      <Tiles tiles={tiles} />
-      {(stragglers?.n_rows ?? 0) > 0 && <Plain table={stragglers} empty="" onRow={openHost} />}
-      {cores && <PodMap {...props} cores={cores} steps={names} groups={groups} />}
       <div class="pod-rest">
         {cores && cores.n_rows > 1 && <ByCore table={cores} parts={parts} params={params} setParams={setParams} />}
       </div>
@@ -193,6 +188,28 @@ export function PodViewerView(props: ViewProps): VNode {
       <div class="pod-rest">
         <Plain table={cores} empty="" />
       </div>
+    </>
+  );
+}
+
+export function PodViewerView(props: ViewProps): VNode {
+  const { payload, params } = props;
+  const { steps, stragglers, collectives, cores: mean } = payload.tables;
+  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
+  const linked = stepOf(params['step'], names.length);
+  const detail = useDetail(props, linked < 0 ? null : { step: String(linked) }, 'json', 'cores').data;
+  const [isDrawn, setDrawn] = useState(false);
+  const cores = (linked < 0 ? mean : detail?.tables['cores']) ?? mean;
+  const chosen = stepOf(params['collective'], collectives?.n_rows ?? 0);
+  const groups = collectives && chosen >= 0 ? String(rowsOf(collectives)[chosen]?.['groups'] ?? '') : '';
+  const openHost = (row: number): void => openTool('trace_viewer', { hosts: String(rowsOf(stragglers)[row]?.['host'] ?? '') });
+  const tiles = TILES.flatMap((name) => ((linked < 0 ? payload : (detail ?? payload)).scalars[name] ?? []));
+  return (
+    <>
+      <Tiles tiles={tiles} />
+      {(stragglers?.n_rows ?? 0) > 0 && <Plain table={stragglers} empty="" onRow={openHost} />}
+      {cores && <PodMap {...props} cores={cores} steps={names} groups={groups} onDrawn={() => setDrawn(true)} />}
+      {(isDrawn || !cores) && <Rest {...props} cores={cores} chosen={chosen} />}
     </>
   );
 }

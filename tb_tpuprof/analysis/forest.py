@@ -21,7 +21,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 NO_LABEL = np.iinfo(np.int64).max
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 16  # labels that stay in the processor's cache
 
 
 @dataclass(frozen=True)

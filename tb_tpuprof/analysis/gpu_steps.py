@@ -15,21 +15,33 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 
 
-def stream_events(trace: Trace, plane: int) -> npt.NDArray[np.intp]:
-    """Events of a GPU's streams, without derived lines."""
+def stream_lines(trace: Trace, plane: int) -> list[int]:
+    """A GPU's streams: its lines without derived ones."""
     derived = planes(trace).is_derived_line
-    lines = [line for line in trace.lines_of([plane]).tolist() if not derived[line]]
-    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in lines]
+    return [line for line in trace.lines_of([plane]).tolist() if not derived[line]]
+
+
+def stream_events(trace: Trace, plane: int) -> npt.NDArray[np.intp]:
+    """Events of a GPU's streams."""
+    parts = [np.arange(*line_events(trace, line).indices(trace.n_events)[:2]) for line in stream_lines(trace, plane)]
     return np.concatenate(parts) if parts else np.empty(0, np.intp)
+
+
+def _has_groups(trace: Trace, plane: int) -> bool:
+    """Whether any event of a GPU's streams belongs to a step."""
+    group = groups(trace).group
+    return any(bool((group[line_events(trace, line)] >= 0).any()) for line in stream_lines(trace, plane))
 
 
 def gpu_parts(trace: Trace) -> StepParts:
     """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker of the step."""
-    launched = np.zeros(trace.n_events, np.bool_)
-    owner, value = first_ints(trace, "correlation_id")
-    launched[owner[value >= 0]] = True
+    grouped = [plane for plane in planes(trace).gpus if _has_groups(trace, plane)]
+    launched = np.zeros(trace.n_events if grouped else 0, np.bool_)
+    if grouped:
+        owner, value = first_ints(trace, "correlation_id")
+        launched[owner[value >= 0]] = True
     markers, counted = [], []
-    for plane in planes(trace).gpus:
+    for plane in grouped:
         rows = stream_events(trace, plane)
         found = step_spans(trace, plane, rows)
         rows = rows[launched[rows] & (groups(trace).group[rows] >= 0)]

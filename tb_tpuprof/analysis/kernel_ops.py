@@ -11,10 +11,9 @@ from tb_tpuprof.analysis.event_names import parse_op
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
-from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
 
-Rows = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int64]
 _MODULE = "XlaModule:"  # what stands for an operation where a whole program is one
 
@@ -39,31 +38,37 @@ class _Names:
         return self.rows.setdefault((name, eligible), len(self.rows))
 
 
+def op_columns(trace: Trace, rows: Rows) -> list[Codes]:
+    """What tells the operations of kernels (ascending event rows) apart: kernels that are alike in all of it have the same one."""
+    stats = trace.event_stats
+    found = [stats.texts_at(key, rows) for key in ("tf_op", "hlo_op") if stats.has(key)]
+    if stats.has("program_id"):
+        found.append(stats.ints_at("program_id", rows))
+    derived = _derived(trace, rows)
+    return found if derived is None else [*found, derived]
+
+
 def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
-    """Operations of kernels (ascending event rows).
+    """Operations of kernels (event rows).
 
     In this order: the framework's name in the stat `tf_op`; the framework's name of the HLO instruction (`hlo_op`,
     `program_id`), else the instruction's own; the operation that a line derived by the file's writer shows above.
     """
     names = _Names()
     code = np.zeros(len(rows), np.int64)
-    framework = _texts(trace, "tf_op", rows)
-    framework[np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")])] = -1
-    compiled = _texts(trace, "hlo_op", rows)
-    compiled[compiled == trace.strings.find("")] = -1
-    program = values_at(rows, *first_ints(trace, "program_id"), -1)
-    has_hlo = compiled >= 0
+    framework, compiled = (trace.event_stats.texts_at(key, rows) for key in ("tf_op", "hlo_op"))
+    framework = np.where(np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")]), -1, framework)
+    has_hlo = (compiled >= 0) & (compiled != trace.strings.find(""))
     _by_text(trace, framework, code, names)
+    program = trace.event_stats.ints_at("program_id", rows)
     _by_instruction(trace, np.flatnonzero((code == 0) & has_hlo), compiled, program, code, names)
-    if (code == 0).any():
-        _by_derived_line(trace, rows, code, names)
+    derived = _derived(trace, rows)
+    if derived is not None:
+        open_ = np.flatnonzero(code == 0)
+        part = np.zeros(len(open_), np.int64)
+        _by_text(trace, derived[open_], part, names)
+        code[open_] = part
     return KernelOps(code, tuple(name for name, _ in names.rows), tuple(eligible for _, eligible in names.rows), has_hlo)
-
-
-def _texts(trace: Trace, key: str, rows: Rows) -> Codes:
-    sparse = trace.event_stats.texts(key)
-    owner, first = np.unique(sparse.owner, return_index=True)
-    return values_at(rows, owner, sparse.value[first].astype(np.int64), -1)
 
 
 def _by_text(trace: Trace, text: Codes, code: Codes, names: _Names) -> None:
@@ -95,22 +100,19 @@ def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, cod
     code[mine] = table[inverse.reshape(-1)]
 
 
-def _by_derived_line(trace: Trace, rows: Rows, code: Codes, names: _Names) -> None:
-    """Operations that a derived line of the same GPU shows at the kernel's time."""
-    ids = trace.lines["id"] & 0xFFFFFFFF
+def _derived(trace: Trace, rows: Rows) -> Codes | None:
+    """What a derived line of the same GPU shows at each kernel's time, as a string, -1 nothing; None where there is no such line."""
+    lines = np.flatnonzero(((trace.lines["id"] & 0xFFFFFFFF) == DERIVED_OPS) & (trace.lines["n_events"] > 0))
+    first_of_plane = {int(trace.lines["plane"][line]): line for line in lines[::-1].tolist()}
+    found = {plane: line for plane, line in first_of_plane.items() if plane in planes(trace).gpus}
+    if not found:
+        return None
     start, end = trace.events["start_ps"], trace.events["start_ps"] + trace.events["duration_ps"]
-    plane_of = trace.lines["plane"][trace.event_line[rows]]
-    for plane in planes(trace).gpus:
-        lines = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_OPS and trace.lines["n_events"][line]]
-        mine = np.flatnonzero((plane_of == plane) & (code == 0))
-        if not lines or not len(mine):
-            continue
-        ops = line_events(trace, lines[0])
+    plane_of = trace.lines["plane"][trace.lines_at(rows)]
+    names = np.full(len(rows), -1, np.int64)
+    for plane, line in found.items():
+        ops, mine = line_events(trace, line), np.flatnonzero(plane_of == plane)
         at = np.searchsorted(start[ops], start[rows[mine]], side="right") - 1
         inside = (at >= 0) & (end[rows[mine]] <= end[ops][at])
-        mine, at = mine[inside], at[inside] + ops.start
-        found = np.full(len(rows), -1, np.int64)
-        found[mine] = trace.metadata["name"][trace.events["metadata"][at]]
-        part = np.zeros(len(rows), np.int64)
-        _by_text(trace, found, part, names)
-        code[mine] = part[mine]
+        names[mine[inside]] = trace.metadata["name"][trace.events["metadata"][at[inside] + ops.start]]
+    return names

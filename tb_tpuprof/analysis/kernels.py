@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.kernel_launch import Launch, read_launch
 from tb_tpuprof.analysis.kernel_names import library_of, uses_tensor_cores
-from tb_tpuprof.analysis.kernel_ops import kernel_ops
+from tb_tpuprof.analysis.kernel_ops import kernel_ops, op_columns
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.occupancy import capabilities, with_occupancy
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.native import number, split, sums
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -49,7 +50,7 @@ class Kernels:
         at = np.array(order, np.intp)
         return _made(
             {
-                key: values[at] if isinstance(values, np.ndarray) else tuple(values[i] for i in order)
+                key: values[at] if isinstance(values, np.ndarray) else tuple(map(values.__getitem__, order))
                 for key, values in self.__dict__.items()
             }
         )
@@ -62,63 +63,86 @@ def _made(columns: dict[str, Any]) -> Kernels:
 @once
 def kernels(trace: Trace) -> Kernels:
     """Kernels of all GPUs of a trace: events on streams that carry `kernel_details` and last longer than nothing."""
-    details = trace.event_stats.texts("kernel_details")
-    owner, first = np.unique(details.owner, return_index=True)
-    text = details.value[first].astype(np.int64)
-    counts = ~planes(trace).is_derived_line & np.isin(trace.lines["plane"], np.array(planes(trace).gpus, np.int32))
-    keep = counts[trace.event_line[owner]] & (trace.events["duration_ps"][owner] > 0)
-    rows, text = owner[keep].astype(np.intp), text[keep]
-    ops = kernel_ops(trace, rows)
-    name = trace.event_names[trace.events["metadata"][rows]].astype(np.int64)
-    columns = [_coded(values) for values in (name, text, ops.code, ops.is_compiled.astype(np.int64))]
-    key = np.zeros(len(rows), np.int64)
-    for distinct, code in columns:
-        key = key * max(1, len(distinct)) + code
+    rows, text = _launched(trace)
+    metadata = trace.events["metadata"][rows]
+    # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each such group.
+    code, at = split(np.empty(0, np.int32), text)
+    for values in (metadata, *op_columns(trace, rows)):
+        code, at = split(code, values)
+    alike = sums(code, len(at), rows, trace.events["duration_ps"])
+    alike, at = alike[:, alike[0] > 0], at[alike[0] > 0]
+    text, name = text[at], trace.event_names[metadata[at]].astype(np.int64)
+    ops = kernel_ops(trace, alike[5])
+    key = np.zeros(len(at), np.int64)
+    for values in (name, text, ops.code, ops.is_compiled.astype(np.int64)):
+        distinct, place = number(values)
+        key = key * len(distinct) + place
     _, at, group = np.unique(key, return_index=True, return_inverse=True)
-    duration, start = trace.events["duration_ps"][rows], trace.events["start_ps"][rows]
-    sums = _sums(group.reshape(-1), len(at), np.ones(len(rows), np.int64), duration, duration, duration)
+    n, total, least, most, longest = _sums(group.reshape(-1), len(at), *alike[:5])
+    first = np.full(len(at), trace.n_events, np.int64)
+    np.minimum.at(first, group.reshape(-1), alike[5])
     # Equal texts and launches are one object each, so that a result of many rows is small where it is kept.
     written = {i: trace.strings.get(i) for i in np.unique(name[at]).tolist()}
     names = [written[i] for i in name[at].tolist()]
     capability = capabilities(trace)
-    on = [capability[plane] for plane in trace.lines["plane"][trace.event_line[rows[at]]].tolist()]
+    on = [capability[plane] for plane in trace.lines["plane"][trace.lines_at(first)].tolist()]
     wanted = list(zip(text[at].tolist(), on, strict=True))
     launches = {(i, where): with_occupancy(read_launch(trace.strings[i]), where) for i, where in set(wanted)}
     chosen = ops.code[at].tolist()
     compiled = ops.is_compiled[at].tolist()
-    found = Kernels(
-        name=tuple(names),
-        op=tuple(ops.names[i] for i in chosen),
-        library=tuple(library_of(n, is_compiled) for n, is_compiled in zip(names, compiled, strict=True)),
-        launch=tuple(launches[key] for key in wanted),
-        is_eligible=np.array([ops.is_eligible[i] for i in chosen], np.bool_),
-        uses_tensor_cores=np.array([uses_tensor_cores(n) for n in names], np.bool_),
-        n_occurrences=sums[0],
-        total_ps=sums[1],
-        min_ps=sums[2],
-        max_ps=sums[3],
-        host=(trace.info.host,) * len(at),
-        longest_start_ps=start[sums[4]],
+    return _merged(
+        Kernels(
+            name=tuple(names),
+            op=tuple(ops.names[i] for i in chosen),
+            library=tuple(library_of(n, is_compiled) for n, is_compiled in zip(names, compiled, strict=True)),
+            launch=tuple(launches[key] for key in wanted),
+            is_eligible=np.array([ops.is_eligible[i] for i in chosen], np.bool_),
+            uses_tensor_cores=np.array([uses_tensor_cores(n) for n in names], np.bool_),
+            n_occurrences=n,
+            total_ps=total,
+            min_ps=least,
+            max_ps=most,
+            host=(trace.info.host,) * len(at),
+            longest_start_ps=trace.events["start_ps"][alike[4][longest]],
+        )
     )
-    return merge_kernels([found])
+
+
+def _launched(trace: Trace) -> tuple[npt.NDArray[np.int32], Int64s]:
+    """Events of GPUs' streams that carry details, ascending, and the string of the details."""
+    details = trace.event_stats.texts("kernel_details")
+    owner, text = details.owner, details.value.astype(np.int64, copy=False)
+    counts = ~planes(trace).is_derived_line & np.isin(trace.lines["plane"], np.array(planes(trace).gpus, np.int32))
+    bounds = np.searchsorted(owner, trace.line_offsets.astype(owner.dtype))
+    keep = np.repeat(counts, np.diff(bounds))
+    keep[1:] &= owner[1:] != owner[:-1]
+    return (owner, text) if keep.all() else (owner[keep], text[keep])
 
 
 def merge_kernels(parts: Sequence[Kernels]) -> Kernels:
     """Kernels of several hosts as rows of one table: equal rows become one. Counts and times add up, the extremes stay."""
-    keys: dict[tuple[object, ...], int] = {}
-    whole = _concatenated(parts)
-    columns = (whole.name, whole.op, whole.launch, whole.library, whole.is_eligible.tolist())
-    group = [
-        keys.setdefault((name, op, launch.key, library, eligible), len(keys))
-        for name, op, launch, library, eligible in zip(*columns, strict=True)
-    ]
-    index = np.array(group, np.int64)
-    n, total, least, most, longest = _sums(index, len(keys), whole.n_occurrences, whole.total_ps, whole.min_ps, whole.max_ps)
-    names = [whole.name[i] for i in longest.tolist()]
-    order = sorted(range(len(keys)), key=lambda i: (-int(total[i]), names[i], whole.op[longest[i]], whole.launch[longest[i]].key))
-    at = np.array(order, np.intp)
-    merged = whole.rows([int(longest[i]) for i in order])
-    return _made({**merged.__dict__, "n_occurrences": n[at], "total_ps": total[at], "min_ps": least[at], "max_ps": most[at]})
+    return parts[0] if len(parts) == 1 else _merged(_concatenated(parts))
+
+
+def _merged(whole: Kernels) -> Kernels:
+    """Equal rows as one, the largest total time first, then by name, operation and launch."""
+    objects = {id(launch): launch for launch in whole.launch}
+    keys = {i: launch.key for i, launch in objects.items()}
+    name, op, launch = _ranks(whole.name), _ranks(whole.op), _ranks([keys[id(launch)] for launch in whole.launch])
+    group, first = split(name, op)
+    for values in (launch, _ranks(whole.library), whole.is_eligible.astype(np.int64)):
+        group, first = split(group, values)
+    times = whole.n_occurrences, whole.total_ps, whole.min_ps, whole.max_ps
+    n, total, least, most, at = _sums(group, len(first), *times, np.arange(len(whole)))
+    order = np.lexsort((launch[at], op[at], name[at], -total))
+    merged = whole.rows(at[order].tolist())
+    return _made({**merged.__dict__, "n_occurrences": n[order], "total_ps": total[order], "min_ps": least[order], "max_ps": most[order]})
+
+
+def _ranks(values: Sequence[Any]) -> npt.NDArray[np.int32]:
+    """The place of each value among the distinct ones."""
+    place = {value: i for i, value in enumerate(sorted(set(values)))}
+    return np.array([place[value] for value in values], np.int32)
 
 
 def _concatenated(parts: Sequence[Kernels]) -> Kernels:
@@ -130,15 +154,11 @@ def _concatenated(parts: Sequence[Kernels]) -> Kernels:
     return _made(joined)
 
 
-def _coded(values: Int64s) -> tuple[Int64s, Int64s]:
-    """Distinct values, and for each value which it is."""
-    distinct, code = np.unique(values, return_inverse=True)
-    return distinct, code.reshape(-1).astype(np.int64)
-
-
-def _sums(group: Int64s, n_groups: int, count: Int64s, total: Int64s, least: Int64s, most: Int64s) -> tuple[Int64s, ...]:
-    """Per group: the counts' and times' sums, the least, the most, and the row that has the most."""
-    order = np.lexsort((most, group))
+def _sums(
+    group: npt.NDArray[np.integer], n_groups: int, count: Int64s, total: Int64s, least: Int64s, most: Int64s, row: Int64s
+) -> tuple[Int64s, ...]:
+    """Per group: the counts' and times' sums, the least, the most, and which has the most: of several the last by `row`."""
+    order = np.lexsort((row, most, group))
     first = np.searchsorted(group[order], np.arange(n_groups))
     if not n_groups:
         none = np.empty(0, np.int64)

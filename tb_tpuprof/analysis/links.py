@@ -148,11 +148,15 @@ def launch_to_kernel(trace: Trace) -> Part:
     if not len(rows):
         none = np.empty(0, np.intp), np.empty(0, np.int64)
         return *none, *none
-    on_host = np.isin(trace.lines["plane"][trace.event_line[rows]], planes(trace).hosts)
-    metadata = trace.events["metadata"][rows]
-    named = {row: parse_op(trace.strings[trace.metadata["name"][row]]).category for row in np.unique(metadata[on_host]).tolist()}
+    is_host = np.isin(trace.lines["plane"], planes(trace).hosts)
+    on_host = np.repeat(is_host, np.diff(np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))))
+    launch = np.flatnonzero(on_host)
+    if not len(launch):
+        return np.empty(0, np.intp), np.empty(0, np.int64), rows, ids
+    metadata = trace.events["metadata"][rows[launch]]
+    named = {row: parse_op(trace.strings[trace.metadata["name"][row]]).category for row in np.unique(metadata).tolist()}
     known = np.array([row for row, category in named.items() if category not in (UNKNOWN, MEMCPY)], np.int64)
-    launch = on_host & ~np.isin(metadata, known)
+    launch = launch[~np.isin(metadata, known)]
     return *_latest(rows[launch], ids[launch]), rows[~on_host], ids[~on_host]
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.grouping import Groups, groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.stat_rows import distinct, events_named, first_ints, metadata_named, values_at
-from tb_tpuprof.trace.stats import Sparse
+from tb_tpuprof.analysis.stat_rows import consecutive, events_named, metadata_named
+from tb_tpuprof.native import NOWHERE, classes_of, split, tie
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
 ALLOCATION, DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
@@ -22,53 +25,142 @@ _DTYPES = (
     "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant", "uint32", "uint64", "float8_e5m2",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "int4", "uint4", "int2", "uint2",
 )  # fmt: skip
+# What stands for a number that is not told.
+_NUMBERS = {
+    "requested_bytes": -1, "allocation_bytes": 0, "bytes_reserved": 0, "bytes_allocated": 0, "bytes_available": -1, "bytes_held": -1,
+    "peak_bytes_in_use": -1, "data_type": 0,
+}  # fmt: skip
+_LARGEST = 2**53  # bytes; more is damage
 Int64s = npt.NDArray[np.int64]
+
+
+class Column:
+    """A column of MemoryEvents of which few values are ever asked for: `column[rows]` looks them up."""
+
+    def __init__(self, n: int, look_up: Callable[[Int64s], npt.NDArray[Any]]) -> None:
+        self.n = n
+        self.look_up = look_up
+
+    def __getitem__(self, rows: int | slice | npt.NDArray[Any]) -> Any:
+        if isinstance(rows, slice):
+            return self.look_up(np.arange(*rows.indices(self.n), dtype=np.int64))
+        found = self.look_up(np.atleast_1d(np.asarray(rows, np.int64)))
+        return found if np.ndim(rows) else found[0]
 
 
 @dataclass(frozen=True)
 class MemoryEvents:
     """Events sorted by memory, then time. Memory m has the events first[m] … first[m + 1].
 
-    `stack`, `heap`, `free`: the memory's bytes right after the event; `held`: what the allocator has taken from the device
-    (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as the allocator states them. What is not told is -1, fragmentation NaN;
-    where `held` is told, fragmentation is the share of it that is not in use.
+    `stack`, `heap`, `free`: the memory's bytes right after the event; `used`: stack and heap together; `held`: what the allocator
+    has taken from the device (PyTorch); `fragmentation` 0–1 and `lifetime_peak` as the allocator states them. What is not told is
+    -1, fragmentation NaN; where `held` is told, fragmentation is the share of it that is not in use.
 
-    `ends[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a deallocation -1.
-    `source[i]`: the allocation that an event is about: its own, the freed one, -1 if that was before the trace.
-    `op`, `region`, `shape`: string ids, -1 none; `dtype`: rows of `dtypes`; `group`: the step's, -1 none; `event`: in the trace.
+    `partner[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a deallocation the
+    allocation that it frees, -1 if that was before the trace. What a deallocation does not tell of itself its allocation tells.
+    `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of `dtype_name`; `group`: the step's, -1 none; `event`: in the trace.
     """
 
     memories: tuple[str, ...]
     first: Int64s
-    event: Int64s
+    event: npt.NDArray[np.int32]
     start_ps: Int64s
     is_allocation: npt.NDArray[np.bool_]
-    requested_bytes: Int64s
-    allocation_bytes: Int64s
     stack_bytes: Int64s
     heap_bytes: Int64s
-    free_bytes: Int64s
-    held_bytes: Int64s
-    fragmentation: npt.NDArray[np.float64]
+    used_bytes: Int64s
     lifetime_peak_bytes: Int64s
-    op: Int64s
-    region: Int64s
-    shape: Int64s
-    dtype: Int64s
-    group: Int64s
-    ends: Int64s
-    source: Int64s
-    strings: tuple[str, ...]
-    step_names: dict[int, str]
+    partner: npt.NDArray[np.int32]
+    strings: Strings
+    stats: StatTable
+    groups: Groups
 
     def of(self, memory: int) -> slice:
         """The events of one memory."""
         return slice(int(self.first[memory]), int(self.first[memory + 1]))
 
+    def step_name(self, group: int) -> str:
+        """How people know the step of a group, empty for none."""
+        return self.groups.names.get(group, str(group)) if group >= 0 else ""
+
     @property
-    def used_bytes(self) -> Int64s:
-        """Stack and heap together, after each event."""
-        return self.stack_bytes + self.heap_bytes
+    def requested_bytes(self) -> Column:
+        """What was asked for."""
+        return self._of_allocation(lambda rows: self._numbers("requested_bytes", rows), 1)
+
+    @property
+    def allocation_bytes(self) -> Column:
+        """What the allocator gave."""
+        return self._of_allocation(lambda rows: self._numbers("allocation_bytes", rows), 1)
+
+    @property
+    def dtype(self) -> Column:
+        """Numbers of data types."""
+        return self._of_allocation(lambda rows: self._numbers("data_type", rows), 1)
+
+    @property
+    def op(self) -> Column:
+        """Operations."""
+        return self._of_allocation(lambda rows: self._texts(("tf_op", "allocated_for"), rows), 0)
+
+    @property
+    def region(self) -> Column:
+        """What the memory is for."""
+        return self._of_allocation(lambda rows: self._texts(("region_type",), rows), 0)
+
+    @property
+    def shape(self) -> Column:
+        """Shapes."""
+        return self._of_allocation(lambda rows: self._texts(("shape",), rows), 0)
+
+    @property
+    def free_bytes(self) -> Column:
+        """What is left."""
+        return Column(len(self.event), lambda rows: self._numbers("bytes_available", rows))
+
+    @property
+    def held_bytes(self) -> Column:
+        """What the allocator has taken."""
+        return Column(len(self.event), lambda rows: self._numbers("bytes_held", rows))
+
+    @property
+    def fragmentation(self) -> Column:
+        """0–1, NaN where it is not told."""
+        return Column(len(self.event), self._fragmentation)
+
+    @property
+    def group(self) -> Column:
+        """Groups of events."""
+        return Column(len(self.event), lambda rows: self.groups.group[self.event[rows]].astype(np.int64))
+
+    def _numbers(self, key: str, rows: Int64s) -> Int64s:
+        return _sane(self.stats.ints_at(key, self.event[rows], _NUMBERS[key]), _NUMBERS[key])
+
+    def _texts(self, keys: tuple[str, ...], rows: Int64s) -> Int64s:
+        """The string of the first of the keys that the event has; words for nothing are none."""
+        found = np.full(len(rows), -1, np.int64)
+        for key in keys:
+            found = np.where(found >= 0, found, self.stats.texts_at(key, self.event[rows]))
+        return np.where(np.isin(found, [self.strings.find(text) for text in ("", "(null)")]), -1, found)
+
+    def _of_allocation(self, look_up: Callable[[Int64s], Int64s], least: int) -> Column:
+        """A column of which a deallocation has the allocation's value where its own is less than `least`."""
+
+        def filled(rows: Int64s) -> Int64s:
+            values = look_up(rows)
+            lacking = np.flatnonzero(~self.is_allocation[rows] & (self.partner[rows] >= 0) & (values < least))
+            if len(lacking):
+                values = values.copy()
+                values[lacking] = look_up(self.partner[rows[lacking]].astype(np.int64))
+            return values
+
+        return Column(len(self.event), filled)
+
+    def _fragmentation(self, rows: Int64s) -> npt.NDArray[np.float64]:
+        told = self.stats.floats_at("fragmentation", self.event[rows])
+        held = self.held_bytes[rows]
+        by_held = np.where(held > 0, (held - self.heap_bytes[rows]) / np.maximum(held, 1), np.nan)
+        return np.clip(np.where(np.isfinite(told), told, by_held), 0.0, 1.0)
 
 
 def dtype_name(number: int) -> str:
@@ -88,134 +180,68 @@ def memory_events(trace: Trace) -> MemoryEvents:
     A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of absolute time:
     events of several threads interleave.
     """
-    rows = events_named(trace, (ALLOCATION, DEALLOCATION))
+    rows = events_named(trace, (ALLOCATION, DEALLOCATION)).astype(np.int32)
     names, memory = _memories(trace, rows)
-    order = np.lexsort((np.arange(len(rows)), trace.events["start_ps"][rows], memory))
-    rows, memory = rows[order], memory[order]
-    is_allocation = metadata_named(trace, (ALLOCATION,))[trace.events["metadata"][rows]]
-    numbers = {key: _ints(trace, key, rows, missing) for key, missing in _NUMBERS.items()}
-    address, has_address = numbers["addr"], _has(trace, "addr", rows)
-    ends, source = _tie(memory, address, is_allocation, has_address)
-    freed = ~is_allocation & (source >= 0)
-    texts, strings = _texts(trace, rows)
-    for values in (*texts, numbers["data_type"], numbers["requested_bytes"], numbers["allocation_bytes"]):
-        missing = freed & (values <= 0)
-        values[missing] = values[source[missing]]
-    group = groups(trace).group[rows].astype(np.int64)
+    start = trace.events["start_ps"][consecutive(rows)]
+    order = _order(memory, start)
+    if order is not None:
+        rows, memory, start = rows[order], memory[order], start[order]
+    wanted = metadata_named(trace, (ALLOCATION,)).view(np.uint8)
+    is_allocation = classes_of(trace.events["metadata"][consecutive(rows)], wanted).view(np.bool_)
     first = np.searchsorted(memory, np.arange(len(names) + 1)).astype(np.int64)
-    step_names = {g: groups(trace).names.get(g, str(g)) for g in np.unique(group).tolist() if g >= 0}
+    stats = trace.event_stats
+    stack, heap, peak = (
+        _sane(stats.ints_at(key, rows, _NUMBERS[key]), _NUMBERS[key]) for key in ("bytes_reserved", "bytes_allocated", "peak_bytes_in_use")
+    )
     return MemoryEvents(
         memories=names,
         first=first,
-        event=rows.astype(np.int64),
-        start_ps=trace.events["start_ps"][rows].astype(np.int64),
+        event=rows,
+        start_ps=start,
         is_allocation=is_allocation,
-        requested_bytes=numbers["requested_bytes"],
-        allocation_bytes=numbers["allocation_bytes"],
-        stack_bytes=numbers["bytes_reserved"],
-        heap_bytes=numbers["bytes_allocated"],
-        free_bytes=numbers["bytes_available"],
-        held_bytes=numbers["bytes_held"],
-        fragmentation=_fragmentation(trace, rows, numbers["bytes_held"], numbers["bytes_allocated"]),
-        lifetime_peak_bytes=numbers["peak_bytes_in_use"],
-        op=texts[0],
-        region=texts[1],
-        shape=texts[2],
-        dtype=numbers["data_type"],
-        group=group,
-        ends=ends,
-        source=source,
-        strings=strings,
-        step_names=step_names,
+        stack_bytes=stack,
+        heap_bytes=heap,
+        used_bytes=stack + heap,
+        lifetime_peak_bytes=peak,
+        partner=tie(first, is_allocation.view(np.uint8), np.ascontiguousarray(stats.ints_at("addr", rows, NOWHERE))),
+        strings=trace.strings,
+        stats=stats,
+        groups=groups(trace),
     )
 
 
-# What stands for a number that is not told.
-_NUMBERS = {
-    "addr": 0, "requested_bytes": -1, "allocation_bytes": 0, "bytes_reserved": 0, "bytes_allocated": 0, "bytes_available": -1,
-    "bytes_held": -1, "peak_bytes_in_use": -1, "data_type": 0,
-}  # fmt: skip
-_LARGEST = 2**53  # bytes; more is damage
+def _sane(values: Int64s, missing: int) -> Int64s:
+    """Sizes; what is out of all bounds is not told."""
+    if not len(values) or (values.min() >= 0 and values.max() <= _LARGEST):
+        return values
+    return np.where((values < 0) | (values > _LARGEST), missing, values)
 
 
-def _ints(trace: Trace, key: str, rows: npt.NDArray[np.intp], missing: int) -> Int64s:
-    """A stat of each event. Sizes out of all bounds are not told."""
-    values = values_at(rows, *first_ints(trace, key), missing)
-    if key != "addr":
-        values[(values < 0) | (values > _LARGEST)] = missing
-    return values
+def _order(memory: npt.NDArray[np.int32], start: Int64s) -> npt.NDArray[np.intp] | None:
+    """Events by memory, then time, then as they are; None where they are in that order."""
+    by_time = None if (start[1:] >= start[:-1]).all() else np.argsort(start, kind="stable")
+    of_time = memory if by_time is None else memory[by_time]
+    if (of_time[1:] >= of_time[:-1]).all():
+        return by_time
+    by_memory = np.argsort(of_time.astype(np.uint16) if int(of_time.max()) < 2**16 else of_time, kind="stable")
+    return by_memory if by_time is None else by_time[by_memory]
 
 
-def _has(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    return np.isin(rows, first_ints(trace, key)[0], assume_unique=True)
-
-
-def _firsts(sparse: Sparse) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
-    """Owners and values, each owner once: the first of several values."""
-    if (np.diff(sparse.owner) > 0).all():
-        return sparse.owner, sparse.value
-    owner, first = np.unique(sparse.owner, return_index=True)
-    return owner, sparse.value[first]
-
-
-def _strings(trace: Trace, key: str, rows: npt.NDArray[np.intp]) -> Int64s:
-    """String id of a text stat of each event, -1 where it has none."""
-    owner, value = _firsts(trace.event_stats.texts(key))
-    return values_at(rows, owner, value.astype(np.int64), -1)
-
-
-def _fragmentation(trace: Trace, rows: npt.NDArray[np.intp], held: Int64s, used: Int64s) -> npt.NDArray[np.float64]:
-    owner, value = _firsts(trace.event_stats.floats("fragmentation"))
-    none = int(np.array([np.nan]).view(np.int64)[0])
-    told = values_at(rows, owner, value.astype(np.float64).view(np.int64), none).view(np.float64)
-    by_held = np.where(held > 0, (held - used) / np.maximum(held, 1), np.nan)
-    values: npt.NDArray[np.float64] = np.clip(np.where(np.isfinite(told), told, by_held), 0.0, 1.0)
-    return values
-
-
-def _memories(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[tuple[str, ...], Int64s]:
+def _memories(trace: Trace, rows: npt.NDArray[np.int32]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
     """Names of the memories, sorted, and the memory of each event."""
-    allocator = _strings(trace, "allocator_name", rows)
-    device = values_at(rows, *first_ints(trace, "device_ordinal"), -1)
-    device = np.where(device < 0, values_at(rows, *first_ints(trace, "index_on_host"), -1), device)
-    key = np.where(allocator >= 0, allocator, -2 - device)  # strings from 0 up, devices from -2 down, -1 for neither
-    keys = distinct(key)
-    names = [trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in keys.tolist()]
+    stats = trace.event_stats
+    key = stats.texts_at("allocator_name", rows)  # strings from 0 up, devices from -2 down, -1 for neither
+    if stats.has("device_ordinal") or stats.has("index_on_host"):
+        device = stats.ints_at("device_ordinal", rows)
+        device = np.where(device < 0, stats.ints_at("index_on_host", rows), device)
+        key = np.where(key >= 0, key, -2 - device)
+    code, at = split(np.empty(0, np.int32), np.ascontiguousarray(key))
+    names = [trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in key[at].tolist()]
     place = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
-    table = np.array([place[name] for name in names], np.int64)
-    return tuple(place), table[np.searchsorted(keys, key)] if len(table) else np.empty(0, np.int64)
+    table = np.array([place[name] for name in names], np.int32)
+    return tuple(place), code if (table == np.arange(len(table))).all() else table[code]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """GPU_2 before GPU_10: words and numbers in turn."""
     return [(int(part[:15]), "") if i % 2 else (0, part) for i, part in enumerate(re.split(r"([0-9]+)", name))]
-
-
-def _texts(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[list[Int64s], tuple[str, ...]]:
-    """Operation, region and shape of each event as rows of a list of texts; -1 none."""
-    found = [_strings(trace, key, rows) for key in ("tf_op", "region_type", "shape")]
-    found[0] = np.where(found[0] >= 0, found[0], _strings(trace, "allocated_for", rows))
-    ids = distinct(np.concatenate(found))
-    texts = [trace.strings.get(i) for i in ids.tolist()]
-    strings = list(dict.fromkeys(text for text in texts if text not in ("", "(null)")))
-    place = {text: i for i, text in enumerate(strings)}
-    table = np.array([place.get(text, -1) for text in texts], np.int64)
-    return [table[np.searchsorted(ids, values)] if len(ids) else values for values in found], tuple(strings)
-
-
-def _tie(
-    memory: Int64s, address: Int64s, is_allocation: npt.NDArray[np.bool_], has_address: npt.NDArray[np.bool_]
-) -> tuple[Int64s, Int64s]:
-    """(ends, source) of MemoryEvents. An address belongs to its last allocation until it is freed or allocated anew."""
-    n = len(memory)
-    ends = np.where(is_allocation, n, -1).astype(np.int64)
-    source = np.where(is_allocation, np.arange(n), -1).astype(np.int64)
-    order = np.lexsort((np.arange(n), address, memory))
-    order = order[has_address[order]]
-    before, after = order[:-1], order[1:]
-    same = (memory[before] == memory[after]) & (address[before] == address[after]) & is_allocation[before]
-    before, after = before[same], after[same]
-    ends[before] = after
-    frees = ~is_allocation[after]
-    source[after[frees]] = before[frees]
-    return ends, source

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memory_events import MemoryEvents
+from tb_tpuprof.analysis.stat_rows import distinct_codes
+from tb_tpuprof.native import extremes
 
 Int64s = npt.NDArray[np.int64]
 
@@ -41,14 +43,11 @@ def floors(events: MemoryEvents, memory: int, bounds_ps: Int64s) -> Int64s:
     """The least in use from each bound to the next, the level at its beginning included; n + 1 bounds give n floors."""
     rows = events.of(memory)
     start, used = events.start_ps[rows], events.used_bytes[rows]
-    at = np.searchsorted(start, bounds_ps[:-1], side="right") - 1
-    level = np.where(at >= 0, used[np.maximum(at, 0)], used[0])
-    first = np.searchsorted(start, bounds_ps[:-1], side="left")
-    last = np.searchsorted(start, bounds_ps[1:], side="left")
-    padded = np.append(used, np.iinfo(np.int64).max)
-    cuts = np.column_stack((first, last)).reshape(-1)
-    least = np.minimum.reduceat(padded, np.minimum(cuts, len(used)))[::2] if len(cuts) else np.empty(0, np.int64)
-    result: Int64s = np.where(last > first, np.minimum(least, level), level).astype(np.int64)
+    before = np.searchsorted(start, bounds_ps[:-1], side="right") - 1
+    level = used[np.maximum(before, 0)]
+    cuts = np.searchsorted(start, bounds_ps).astype(np.int64)
+    least = used[np.minimum(extremes(used, cuts)[0], len(used) - 1)]
+    result: Int64s = np.where(cuts[1:] > cuts[:-1], np.minimum(least, level), level)
     return result
 
 
@@ -89,13 +88,10 @@ def _median_slope(floor: Int64s) -> float:
 
 def _suspects(events: MemoryEvents, memory: int, start_ps: int, end_ps: int) -> tuple[tuple[str, int, int], ...]:
     rows = events.of(memory)
-    position = np.arange(rows.start, rows.stop)
-    low, high = rows.start + np.searchsorted(events.start_ps[rows], [start_ps, end_ps])
-    kept = position[low - rows.start : high - rows.start]
-    kept = kept[events.is_allocation[kept] & (events.ends[kept] >= high)]
-    ops, code = np.unique(events.op[kept], return_inverse=True)
-    total, count = np.zeros(len(ops), np.int64), np.zeros(len(ops), np.int64)
-    np.add.at(total, code.reshape(-1), events.allocation_bytes[kept])
-    np.add.at(count, code.reshape(-1), 1)
+    low, high = (rows.start + np.searchsorted(events.start_ps[rows], [start_ps, end_ps])).tolist()
+    kept = low + np.flatnonzero(events.is_allocation[low:high] & (events.partner[low:high] >= high))
+    ops, code = distinct_codes(events.op[kept])
+    total, count = np.zeros(len(ops), np.int64), np.bincount(code, minlength=len(ops))
+    np.add.at(total, code, events.allocation_bytes[kept])
     order = np.argsort(-total, kind="stable")[:3]
     return tuple((events.strings[ops[i]] if ops[i] >= 0 else "", int(total[i]), int(count[i])) for i in order.tolist())

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memory_events import MemoryEvents
+from tb_tpuprof.native import split
 
 Int64s = npt.NDArray[np.int64]
 
@@ -71,7 +72,7 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
     rows = events.of(memory)
     used = events.used_bytes[rows]
     at = rows.stop - 1 - int(used[::-1].argmax())
-    n_allocations = int(events.is_allocation[rows].sum())
+    n_allocations = int(np.count_nonzero(events.is_allocation[rows]))
     lifetime = int(events.lifetime_peak_bytes[rows].max())
     return MemoryPeak(
         memory=memory,
@@ -85,7 +86,7 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
         free_bytes=int(events.free_bytes[at]),
         held_bytes=int(events.held_bytes[at]),
         fragmentation=float(events.fragmentation[at]),
-        lifetime_peak_bytes=max(lifetime, int(used.max())) if lifetime >= 0 else -1,
+        lifetime_peak_bytes=max(lifetime, int(events.used_bytes[at])) if lifetime >= 0 else -1,
     )
 
 
@@ -95,12 +96,12 @@ def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
     Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as they came.
     """
     rows = events.of(memory)
-    position = np.arange(rows.start, at + 1)
-    alive = position[events.is_allocation[rows.start : at + 1] & (events.ends[rows.start : at + 1] > at)]
-    columns = (events.op, events.region, events.dtype, events.shape, events.allocation_bytes, events.requested_bytes)
-    keys = np.column_stack([values[alive] for values in columns])
-    _, first, count = np.unique(keys, axis=0, return_index=True, return_counts=True)
-    example = alive[first]
+    until = slice(rows.start, at + 1)
+    alive = rows.start + np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at))
+    code, first = np.zeros(len(alive), np.int32), np.zeros(min(1, len(alive)), np.int64)
+    for column in (events.op, events.region, events.dtype, events.shape, events.allocation_bytes, events.requested_bytes):
+        code, first = split(code, column[alive])
+    count, example = np.bincount(code, minlength=len(first)), alive[first]
     total = events.allocation_bytes[example] * count
     order = np.lexsort((example, -events.allocation_bytes[example], -total))
     known, heap = int(total.sum()), int(events.heap_bytes[at])

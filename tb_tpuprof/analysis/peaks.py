@@ -98,7 +98,8 @@ def problem() -> str:
 
 
 def _first(entries: tuple[Peaks, ...], device: str) -> Peaks | None:
-    return next((entry for entry in entries if re.search(entry.pattern, device, re.IGNORECASE)), None)
+    found = (entry for entry in entries if re.search(entry.pattern, device, re.IGNORECASE))
+    return next(found, None) if device else None
 
 
 def _user_file() -> tuple[tuple[Peaks, ...], str]:

@@ -82,6 +82,13 @@ def values_at(rows: npt.NDArray[np.integer], owner: Rows, value: Keys, missing: 
     return result
 
 
+def consecutive(rows: Rows) -> Rows | slice:
+    """Distinct rows to index a column with: a slice, which copies nothing, where they follow one another."""
+    n = len(rows)
+    is_run = n > 0 and int(rows[-1]) - int(rows[0]) == n - 1 and bool((rows[1:] > rows[:-1]).all())
+    return slice(int(rows[0]), int(rows[-1]) + 1) if is_run else rows
+
+
 def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.bool_]:
     """For each row of `metadata`, whether its name is one of the given."""
     ids = [i for i in (trace.strings.find(name) for name in names) if i >= 0]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
@@ -21,6 +22,7 @@ class StepMarks:
     end_ps: int
 
 
+@once
 def step_marks(trace: Trace) -> StepMarks:
     """The trace's steps; where it has none (devices that ran nothing for them), the user's own annotations on the host."""
     found = steps(trace)

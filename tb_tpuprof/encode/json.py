@@ -55,7 +55,7 @@ def column_values(column: Column) -> dict[str, Any]:
     """A column's rows as JSON lists."""
     if column.strings is not None:
         return {"strings": list(column.strings), "codes": column.values.tolist()}
-    if column.values.dtype.kind != "f":
+    if column.values.dtype.kind != "f" or np.isfinite(column.values).all():
         return {"values": column.values.tolist()}
     return {"values": [value if math.isfinite(value) else None for value in column.values.tolist()]}
 

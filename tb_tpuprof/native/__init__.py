@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 
+from tb_tpuprof.native.plain_pairing import NOWHERE
+
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.interning import intern, joined
     from tb_tpuprof.native.intervals import enclose, flood, lanes, nest
     from tb_tpuprof.native.json_events import scan
-    from tb_tpuprof.native.numbering import number, number_pairs
+    from tb_tpuprof.native.numbering import number, number_pairs, split
     from tb_tpuprof.native.packing import Looks, is_dense, packed
-    from tb_tpuprof.native.pairing import pair_up
-    from tb_tpuprof.native.selection import ascends, classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.pairing import pair_up, tie
+    from tb_tpuprof.native.selection import ascends, classes_of, look_up, match, outermost, rows_of
     from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
-    from tb_tpuprof.native.tallies import histogram, matches, range_totals, tally
+    from tb_tpuprof.native.tallies import extremes, histogram, matches, range_totals, sums, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
     from tb_tpuprof.native.wire import fields, ints, parts, spans
@@ -27,12 +29,12 @@ try:
 except ImportError:
     from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest
     from tb_tpuprof.native.plain_json_events import scan
-    from tb_tpuprof.native.plain_numbering import number, number_pairs
+    from tb_tpuprof.native.plain_numbering import number, number_pairs, split
     from tb_tpuprof.native.plain_packing import Looks, is_dense, packed
-    from tb_tpuprof.native.plain_pairing import pair_up
-    from tb_tpuprof.native.plain_selection import ascends, classes_of, match, outermost, rows_of
+    from tb_tpuprof.native.plain_pairing import pair_up, tie
+    from tb_tpuprof.native.plain_selection import ascends, classes_of, look_up, match, outermost, rows_of
     from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
-    from tb_tpuprof.native.plain_tallies import histogram, matches, range_totals, tally
+    from tb_tpuprof.native.plain_tallies import extremes, histogram, matches, range_totals, sums, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
     from tb_tpuprof.native.plain_wire import fields, intern, ints, joined, parts, spans
@@ -40,7 +42,8 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "EventWriter", "Looks", "Rows", "ascends", "by_start", "classes_of", "enclose", "fields", "flood", "histogram",
-    "in_order", "intern", "ints", "is_dense", "joined", "lanes", "match", "matches", "members", "n_runs", "nest", "number",
-    "number_pairs", "outermost", "packed", "pair_up", "parts", "range_totals", "rows_of", "runs", "scan", "sequence", "spans", "tally",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "ascends", "by_start", "classes_of", "enclose", "extremes", "fields",
+    "flood", "histogram", "in_order", "intern", "ints", "is_dense", "joined", "lanes", "look_up", "match", "matches", "members", "n_runs",
+    "nest", "number", "number_pairs", "outermost", "packed", "pair_up", "parts", "range_totals", "rows_of", "runs", "scan", "sequence",
+    "spans", "split", "sums", "tally", "tie",
 ]  # fmt: skip

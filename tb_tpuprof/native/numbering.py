@@ -5,6 +5,9 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint64_t
 
+from tb_tpuprof.native import plain_numbering
+
+Whole = cython.fused_type(int32_t, int64_t)
 GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
 FIRST_BITS = cython.declare(cython.int, 12)
 PROBES_EACH = cython.declare(int64_t, 16)
@@ -161,3 +164,58 @@ def _pairs_of_ranks(first, second):
     others, other = np.unique(np.asarray(second), return_inverse=True)
     _, at, places = np.unique(one.reshape(-1) * len(others) + other.reshape(-1), return_index=True, return_inverse=True)
     return at.astype(np.int64), places.reshape(-1).astype(np.int32)
+
+
+def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):
+    """Groups of rows parted by their values; see `plain_numbering.split`."""
+    n: int64_t = values.shape[0]
+    has_code: cython.bint = code.shape[0] == n
+    room: int64_t = 1 << (FIRST_BITS - 1)
+    bits: cython.int = FIRST_BITS
+    parted = np.empty(n, np.int32)
+    out: int32_t[::1] = parted
+    first_rows = np.empty(room, np.int64)
+    first: int64_t[::1] = first_rows
+    slots: int32_t[::1] = np.full(1 << bits, -1, np.int32)
+    m: int64_t = 0
+    i: int64_t
+    k: int64_t
+    at: uint64_t
+    mask: uint64_t = (1 << bits) - 1
+    shift: cython.int = 64 - bits
+    budget: int64_t = PROBES_EACH * n + (1 << 20)
+    with cython.nogil:
+        for i in range(n):
+            if i > 0 and values[i] == values[i - 1] and (not has_code or code[i] == code[i - 1]):
+                out[i] = out[i - 1]
+                continue
+            if m == room:  # half of the slots are taken
+                with cython.gil:
+                    room *= 2
+                    bits += 1
+                    first_rows = np.concatenate([first_rows, np.empty_like(first_rows)])
+                    first = first_rows
+                    slots = np.full(1 << bits, -1, np.int32)
+                    mask = (cython.cast(uint64_t, 1) << bits) - 1
+                    shift = 64 - bits
+                for k in range(m):
+                    at = _mixed(values[first[k]], code[first[k]] if has_code else 0) >> shift
+                    while slots[at] >= 0:
+                        at = (at + 1) & mask
+                        budget -= 1
+                    slots[at] = cython.cast(int32_t, k)
+            at = _mixed(values[i], code[i] if has_code else 0) >> shift
+            while slots[at] >= 0:
+                k = first[slots[at]]
+                if values[k] == values[i] and (not has_code or code[k] == code[i]):
+                    break
+                at = (at + 1) & mask
+                budget -= 1
+            if budget < 0:  # values chosen to fall on one another
+                break
+            if slots[at] < 0:
+                slots[at] = cython.cast(int32_t, m)
+                first[m] = i
+                m += 1
+            out[i] = slots[at]
+    return (parted, first_rows[:m].copy()) if budget >= 0 else plain_numbering.split(np.asarray(code), np.asarray(values))

@@ -1,11 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Begins and ends, apart in the file → pairs. Compiled; the twin is `plain_pairing.py`, which says what the functions do."""
+"""Begins and ends, allocations and deallocations → pairs. Compiled; the twin is `plain_pairing.py`, which says what the functions do."""
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
+
+from tb_tpuprof.native import plain_pairing
 
 REACH = cython.declare(int64_t, 256)
+GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
+FIRST_BITS = cython.declare(cython.int, 8)
+PROBES_EACH = cython.declare(int64_t, 16)
+NOWHERE = cython.declare(int64_t, plain_pairing.NOWHERE)
 
 
 def pair_up(key: cython.const[int32_t][::1], kind: cython.const[uint8_t][::1], name: cython.const[int32_t][::1]):
@@ -42,3 +48,121 @@ def pair_up(key: cython.const[int32_t][::1], kind: cython.const[uint8_t][::1], n
                         stack[k] = stack[k + 1]
                     top -= 1
     return partners, roots
+
+
+@cython.final
+@cython.cclass
+class _Live:
+    """What is allocated: its address and its event, by address, in slots of which at most half are taken."""
+
+    address: int64_t[::1]
+    event: int32_t[::1]
+    bits: cython.int
+    n: int64_t
+    budget: int64_t
+
+    def __cinit__(self, n_events):
+        self.budget = PROBES_EACH * n_events + (1 << 20)
+        self.empty(FIRST_BITS)
+
+    @cython.cfunc
+    def empty(self, bits: cython.int):
+        """Slots of which none is taken."""
+        self.bits = bits
+        self.n = 0
+        self.address = np.empty(1 << bits, np.int64)
+        self.event = np.full(1 << bits, -1, np.int32)
+
+    @cython.cfunc
+    def grow(self):
+        """Twice the slots."""
+        k: int64_t
+        addresses: int64_t[::1] = self.address
+        events: int32_t[::1] = self.event
+        self.empty(self.bits + 1)
+        for k in range(events.shape[0]):
+            if events[k] >= 0:
+                self.put(self.slot(addresses[k]), addresses[k], events[k])
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def home(self, address: int64_t) -> int64_t:
+        """The slot where the search for an address begins."""
+        return cython.cast(int64_t, (cython.cast(uint64_t, address) * GOLDEN) >> (64 - self.bits))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def slot(self, address: int64_t) -> int64_t:
+        """The slot of an address: where it is, else where it would be."""
+        mask: int64_t = self.event.shape[0] - 1
+        at: int64_t = self.home(address)
+        while self.event[at] >= 0 and self.address[at] != address:
+            at = (at + 1) & mask
+            self.budget -= 1
+        return at
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put(self, at: int64_t, address: int64_t, event: int32_t) -> cython.void:
+        """Take a slot."""
+        self.n += self.event[at] < 0
+        self.address[at] = address
+        self.event[at] = event
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def free(self, at: int64_t) -> cython.void:
+        """Give a slot back; what stands behind it moves up to where the search for it passes."""
+        mask: int64_t = self.event.shape[0] - 1
+        k: int64_t = at
+        self.n -= 1
+        while True:
+            k = (k + 1) & mask
+            self.budget -= 1
+            if self.event[k] < 0:
+                break
+            if ((k - self.home(self.address[k])) & mask) >= ((k - at) & mask):
+                self.address[at] = self.address[k]
+                self.event[at] = self.event[k]
+                at = k
+        self.event[at] = -1
+
+
+def tie(first: cython.const[int64_t][::1], is_allocation: cython.const[uint8_t][::1], address: cython.const[int64_t][::1]):
+    """Which event ends each allocation, and which allocation each deallocation ends; see the twin."""
+    n: int64_t = address.shape[0]
+    partners = np.empty(n, np.int32)
+    partner: int32_t[::1] = partners
+    live = _Live(n)
+    m: int64_t
+    i: int64_t
+    at: int64_t
+    for m in range(first.shape[0] - 1):
+        if live.n:
+            live.empty(FIRST_BITS)
+        i = first[m]
+        while i < first[m + 1] and live.budget >= 0:
+            with cython.nogil:
+                while i < first[m + 1] and live.budget >= 0 and 2 * live.n < live.event.shape[0]:
+                    partner[i] = cython.cast(int32_t, n) if is_allocation[i] else -1
+                    if address[i] != NOWHERE:
+                        at = live.slot(address[i])
+                        if live.event[at] >= 0:
+                            partner[live.event[at]] = cython.cast(int32_t, i)
+                        if is_allocation[i]:
+                            live.put(at, address[i], cython.cast(int32_t, i))
+                        elif live.event[at] >= 0:
+                            partner[i] = live.event[at]
+                            live.free(at)
+                    i += 1
+            if 2 * live.n >= live.event.shape[0]:
+                live.grow()
+    if live.budget < 0:  # addresses chosen to fall on one another
+        return plain_pairing.tie(np.asarray(first), np.asarray(is_allocation), np.asarray(address))
+    return partners

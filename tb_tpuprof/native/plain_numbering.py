@@ -21,3 +21,21 @@ def number_pairs(first: Int64s, second: Int64s) -> tuple[Int64s, Int32s]:
     others, other = np.unique(second, return_inverse=True)
     _, at, places = np.unique(one.reshape(-1) * len(others) + other.reshape(-1), return_index=True, return_inverse=True)
     return at.astype(np.int64), places.reshape(-1).astype(np.int32)
+
+
+def split(code: Int32s, values: Int32s | Int64s) -> tuple[Int32s, Int64s]:
+    """Groups of rows parted by their values: (the new group of each row, the first row of each group), in the order of appearance.
+
+    `code` is the group that each row is in so far; empty: all are in one.
+
+    code   0 0 1 1 0     values   7 8 7 7 7  →  0 1 2 2 0, whose first rows are 0 1 2
+    """
+    _, of_value = np.unique(values, return_inverse=True)
+    whole = of_value.reshape(-1).astype(np.int64)
+    if len(code) == len(values) and len(code):
+        whole += code.astype(np.int64) * (int(whole.max()) + 1)
+    _, first, group = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(first), np.int32)
+    rank[order] = np.arange(len(first), dtype=np.int32)
+    return rank[group.reshape(-1)], first[order].astype(np.int64)

@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 REACH = 256
+NOWHERE = int(np.iinfo(np.int64).min)
 
 
 def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int32s, Int32s]:
@@ -35,3 +37,26 @@ def pair_up(key: Int32s, kind: npt.NDArray[np.uint8], name: Int32s) -> tuple[Int
                 begin = stack.pop(found)
                 partner[i], partner[begin] = begin, i
     return np.array(partner, np.int32), np.array(root, np.int32)
+
+
+def tie(first: Int64s, is_allocation: npt.NDArray[np.uint8], address: Int64s) -> Int32s:
+    """Of each allocation the event that frees its address (or uses it anew), n where none does; of each deallocation the allocation.
+
+    Memory m has the events first[m] … first[m + 1], in the order of time; an event without an address has `NOWHERE`. A deallocation
+    of what was allocated before the first event has -1.
+
+    address   A+ B+ A- A+ A-        partner   2 5 0 4 3
+    """
+    n = len(address)
+    is_new = is_allocation.astype(np.bool_)
+    partner = np.where(is_new, n, -1).astype(np.int32)
+    memory = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    order = np.lexsort((address, memory))
+    order = order[address[order] != NOWHERE]
+    before, after = order[:-1], order[1:]
+    same = (memory[before] == memory[after]) & (address[before] == address[after]) & is_new[before]
+    before, after = before[same], after[same]
+    partner[before] = after
+    freed = ~is_new[after]
+    partner[after[freed]] = before[freed]
+    return partner

@@ -107,3 +107,33 @@ def _is_wanted(metadata: Rows, wanted: Flags) -> npt.NDArray[np.bool_]:
     known = (metadata >= 0) & (metadata < len(wanted))
     chosen: npt.NDArray[np.bool_] = known & (wanted[np.where(known, metadata, 0)] != 0)
     return chosen
+
+
+def sums(code: Rows, n_groups: int, rows: Rows | Ints, duration: Ints) -> Ints:
+    """By group, of its rows that last longer than nothing: how many, their sum, the least, the most, which last had it, the first row.
+
+    Rows 0 … 5 of the result; 0 where there are none. `duration` is by row of another table, which `rows` are ascending rows of.
+    """
+    result = np.zeros((6, n_groups), np.int64)
+    lasting = np.flatnonzero(duration[rows] > 0)
+    code, at = code[lasting], np.asarray(rows)[lasting].astype(np.int64)
+    order = np.lexsort((duration[at], code))
+    known, first = np.unique(code[order], return_index=True)
+    if len(known):
+        length, last = duration[at[order]], order[np.append(first[1:], len(order)) - 1]
+        result[0, known] = np.diff(np.append(first, len(order)))
+        result[1, known] = np.add.reduceat(length, first)
+        result[2:5, known] = length[first], duration[at[last]], at[last]
+        result[5, known] = np.minimum.reduceat(at[order], first)
+    return result
+
+
+def extremes(values: Ints, cuts: Ints) -> tuple[Ints, Ints]:
+    """Of each stretch cuts[k] … cuts[k + 1] the first of the least values, and the last of the greatest; of an empty one its cut.
+
+    values   5 3 3 9 | 2 2      →  1 4 and 3 5
+    """
+    bounds = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    least = [a + int(values[a:b].argmin()) if b > a else a for a, b in bounds]
+    most = [b - 1 - int(values[a:b][::-1].argmax()) if b > a else a for a, b in bounds]
+    return np.array(least, np.int64), np.array(most, np.int64)

@@ -1,11 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Choosing events by what their metadata says, in one pass over all of them. Compiled; twins in `plain_selection.py`."""
+"""Choosing events by their metadata, looking up what rows carry, each in one pass. Compiled; twins in `plain_selection.py`."""
 
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 
 MAX_BLOCKS = cython.declare(int64_t, 4096)
+Whole = cython.fused_type(int32_t, int64_t)
 LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
 
 
@@ -35,15 +36,19 @@ def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][
     """Events whose metadata row is wanted, ascending; see `plain_selection.rows_of`."""
     n: int64_t = metadata.shape[0]
     n_found: int64_t = 0
-    room = np.empty(n, np.int64)  # costs nothing beyond what is written
-    out: int64_t[::1] = room
     i: int64_t
+    with cython.nogil:
+        for i in range(n):
+            n_found += 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0
+    found = np.empty(n_found, np.int64)
+    out: int64_t[::1] = found
+    n_found = 0
     with cython.nogil:
         for i in range(n):
             if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0:
                 out[n_found] = i
                 n_found += 1
-    return room[:n_found].copy()
+    return found
 
 
 def outermost(
@@ -146,3 +151,37 @@ def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1],
                 of[n] = number
                 n += 1
     return room_at[:n].copy(), room_hub[:n].copy()
+
+
+def look_up(owner: cython.const[int32_t][::1], value: cython.const[int64_t][::1], rows: cython.const[Whole][::1], missing: int64_t):
+    """The first value of each row; see `plain_selection.look_up`."""
+    m: int64_t = owner.shape[0]
+    n: int64_t = rows.shape[0]
+    found = np.empty(n, np.int64)
+    out: int64_t[::1] = found
+    k: int64_t = 0  # all owners before are less than the row
+    i: int64_t
+    high: int64_t
+    step: int64_t
+    middle: int64_t
+    row: int64_t
+    with cython.nogil:
+        for i in range(n):
+            row = rows[i]
+            if i > 0 and row < rows[i - 1]:
+                k = 0
+            if k < m and owner[k] < row:
+                step = 1
+                while k + step < m and owner[k + step] < row:
+                    k += step
+                    step *= 2
+                high = min(k + step, m)
+                k += 1
+                while k < high:
+                    middle = (k + high) // 2
+                    if owner[middle] < row:
+                        k = middle + 1
+                    else:
+                        high = middle
+            out[i] = value[k] if k < m and owner[k] == row else missing
+    return found

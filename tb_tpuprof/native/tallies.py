@@ -7,6 +7,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
 
 Open = cython.struct(end=int64_t, self_ps=int64_t, metadata=int32_t, counted=int32_t)
+Whole = cython.fused_type(int32_t, int64_t)
 FAR = cython.declare(int64_t, (1 << 62))
 
 
@@ -199,3 +200,53 @@ def range_totals(
         raise MemoryError
     result[3][result[0] == 0] = 0
     return result
+
+
+def sums(code: cython.const[int32_t][::1], n_groups: int64_t, rows: cython.const[Whole][::1], duration: cython.const[int64_t][::1]):
+    """Count, total, least, most, the last row with the most and the first row, by group; see `plain_tallies.sums`."""
+    result = np.zeros((6, n_groups), np.int64)
+    out: int64_t[:, ::1] = result
+    i: int64_t
+    d: int64_t
+    g: int32_t
+    with cython.nogil:
+        for i in range(code.shape[0]):
+            g = code[i]
+            d = duration[rows[i]]
+            if d <= 0:
+                continue
+            if out[0, g] == 0:
+                out[2, g] = d
+                out[5, g] = rows[i]
+            elif d < out[2, g]:
+                out[2, g] = d
+            if d >= out[3, g]:
+                out[3, g] = d
+                out[4, g] = rows[i]
+            out[0, g] += 1
+            out[1, g] += d
+    return result
+
+
+def extremes(values: cython.const[int64_t][::1], cuts: cython.const[int64_t][::1]):
+    """The first least and the last greatest value of each stretch; see `plain_tallies.extremes`."""
+    n: int64_t = max(cuts.shape[0] - 1, 0)
+    low, high = np.empty(n, np.int64), np.empty(n, np.int64)
+    least: int64_t[::1] = low
+    most: int64_t[::1] = high
+    k: int64_t
+    i: int64_t
+    a: int64_t
+    b: int64_t
+    with cython.nogil:
+        for k in range(n):
+            a = cuts[k]
+            b = a
+            for i in range(a, cuts[k + 1]):
+                if values[i] < values[a]:
+                    a = i
+                if values[i] >= values[b]:
+                    b = i
+            least[k] = a
+            most[k] = b
+    return low, high

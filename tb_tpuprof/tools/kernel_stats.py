@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
 
 def kernels_table(found: Kernels) -> Table:
     """A row per kernel, operation and launch, the largest total time first."""
-    shown = found.rows(range(min(len(found), N_ROWS)))
+    shown = found if len(found) <= N_ROWS else found.rows(range(N_ROWS))
     whole = int(found.total_ps.sum()) or 1
     ops = [op or NO_OP for op in shown.op]
     note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
@@ -86,21 +87,27 @@ _OCCUPANCY = (
 
 
 def _launch_columns(launches: Sequence[Launch]) -> tuple[Column, ...]:
+    """Columns of the launches, of which many are one object: each is looked at once."""
+    distinct = {id(launch): launch for launch in launches}
+    place = {key: i for i, key in enumerate(distinct)}
+    at = np.array([place[id(launch)] for launch in launches], np.intp)
+    every = list(distinct.values())
     registers, shared, static, dynamic = (
-        _known([getattr(launch, key) for launch in launches])
+        _known([getattr(launch, key) for launch in every])
         for key in ("n_registers", "shared_bytes", "static_shared_bytes", "dynamic_shared_bytes")
     )
-    return (
+    columns = (
         Column("n_registers", "Registers", registers, "count", description="Of a thread"),
         Column("shared_bytes", "Shared memory", shared, "bytes", description="Static and dynamic, of a block"),
         Column("static_shared_bytes", "Static shared", static, "bytes"),
         Column("dynamic_shared_bytes", "Dynamic shared", dynamic, "bytes"),
-        _sizes("block", "Block", [launch.block for launch in launches], "Threads of a block: x,y,z"),
-        _sizes("grid", "Grid", [launch.grid for launch in launches], "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
-        Column("occupancy_fraction", "Occupancy", np.array([launch.occupancy for launch in launches]), "fraction", description=_OCCUPANCY),
-        Column("is_occupancy_computed", "Occupancy computed", np.array([launch.is_computed for launch in launches], np.bool_),
+        _sizes("block", "Block", [launch.block for launch in every], "Threads of a block: x,y,z"),
+        _sizes("grid", "Grid", [launch.grid for launch in every], "Blocks of the launch: x,y,z (AMD: as its tracer counts)"),
+        Column("occupancy_fraction", "Occupancy", np.array([launch.occupancy for launch in every]), "fraction", description=_OCCUPANCY),
+        Column("is_occupancy_computed", "Occupancy computed", np.array([launch.is_computed for launch in every], np.bool_),
                description="The trace does not tell it: it follows from registers, shared memory, block and the GPU's compute capability"),
     )  # fmt: skip
+    return tuple(replace(column, values=column.values[at]) for column in columns)
 
 
 def _known(values: Sequence[int]) -> npt.NDArray[np.float64]:

@@ -38,7 +38,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
-    detail, scalars = _detail(session.get(memory_events, chosen.host), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
+    detail, scalars = _detail(memory_events(session.trace(chosen.host)), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
     tables |= detail
     scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
     marked = session.get(step_marks, chosen.host)
@@ -84,7 +84,7 @@ def _detail(events: MemoryEvents, memory: Memory, trace_end: int, params: Params
 
 def _summary(events: MemoryEvents, memory: Memory) -> dict[str, Scalar]:
     peak = memory.peak
-    step = events.step_names.get(int(events.group[peak.at]), "")
+    step = events.step_name(int(events.group[peak.at]))
     where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
     if peak.held_bytes >= 0:
         scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"

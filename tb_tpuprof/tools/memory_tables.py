@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from tb_tpuprof.analysis.memory_events import MemoryEvents, dtype_name
 from tb_tpuprof.analysis.memory_floor import Floor
 from tb_tpuprof.analysis.memory_host import MemoryShape
 from tb_tpuprof.analysis.memory_peak import Active, MemoryPeak
+from tb_tpuprof.analysis.stat_rows import distinct_codes
+from tb_tpuprof.native import split
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 
@@ -101,15 +103,25 @@ def small_table(memories: Sequence[Memory]) -> Table:
 
 
 def _texts(name: str, title: str, events: MemoryEvents, codes: Int64s, description: str = "") -> Column:
-    kept, place = np.unique(codes, return_inverse=True)
+    kept, place = distinct_codes(codes)
     strings = [events.strings[i] for i in kept.tolist() if i >= 0]
     shift = 1 if len(kept) and kept[0] < 0 else 0
-    return Column(name, title, (place.reshape(-1) - shift).astype(np.int32), strings=strings, description=description)
+    return Column(name, title, (place - shift).astype(np.int32), strings=strings, description=description)
 
 
 def _dtypes(events: MemoryEvents, rows: Int64s) -> Column:
-    names = [dtype_name(number) for number in events.dtype[rows].tolist()]
-    return _named("dtype", "Data type", names)
+    return _each("dtype", "Data type", events.dtype[rows], dtype_name)
+
+
+def _steps(events: MemoryEvents, rows: Int64s) -> Column:
+    return _each("step", "Step", events.group[rows], events.step_name)
+
+
+def _each(name: str, title: str, values: Int64s, text_of: Callable[[int], str]) -> Column:
+    """A text column of numbers, each distinct one of which has a text; empty is unknown."""
+    code, first = split(np.empty(0, np.int32), values)
+    column = _named(name, title, [text_of(value) for value in values[first].tolist()])
+    return replace(column, values=column.values[code])
 
 
 def _named(name: str, title: str, texts: Sequence[str]) -> Column:
@@ -128,7 +140,6 @@ def _held_column(held: Int64s) -> tuple[Column, ...]:
 
 def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
     """The history of a window: the level after each event, and what the event was."""
-    steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
     thinned = len(rows) < n_inside
     activity = ["Allocation" if is_new else "Deallocation" for is_new in events.is_allocation[rows].tolist()]
     return Table(
@@ -144,7 +155,7 @@ def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
             Column("allocation_bytes", "Size", events.allocation_bytes[rows], "bytes", description=_GIVEN),
             Column("requested_bytes", "Requested", known(events.requested_bytes[rows]), "bytes", description=_ASKED),
             _texts("op", "Operation", events, events.op[rows], "A deallocation has that of the allocation it ends"),
-            _named("step", "Step", steps),
+            _steps(events, rows),
             _texts("region", "Region", events, events.region[rows]),
             _dtypes(events, rows),
             _texts("shape", "Shape", events, events.shape[rows]),
@@ -164,7 +175,6 @@ def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
     total = np.concatenate((sizes, found.total_bytes))
     order = np.argsort(-total, kind="stable")
     whole = int(total.sum()) or 1
-    steps = [events.step_names.get(group, "") for group in events.group[rows].tolist()]
 
     def numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         return np.concatenate((nothing, values))[order]
@@ -187,7 +197,7 @@ def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
             texts(_texts("region", "Region", events, events.region[rows]), blank),
             texts(_dtypes(events, rows), blank),
             texts(_texts("shape", "Shape", events, events.shape[rows]), blank),
-            texts(_named("step", "Step", steps), blank),
+            texts(_steps(events, rows), blank),
             Column("start_ps", "Allocated at", numbers(events.start_ps[rows]), "ps", description="The first of them"),
             Column("event", "Event id", numbers(events.event[rows]), "id"),
         ),

@@ -7,9 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import look_up
 from tb_tpuprof.trace.schema import BYTES, DOUBLE, TEXT, UINT
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
+
+Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+_NAN_BITS = int(np.array([np.nan]).view(np.int64)[0])
 
 
 class Sparse(NamedTuple):
@@ -43,6 +47,8 @@ class StatTable:
     def ints(self, key: str) -> Sparse:
         """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
         owner, kind, value = self._take(key)
+        if not len(kind) or (kind.min() > DOUBLE and kind.max() < TEXT):
+            return Sparse(owner, value)
         is_double = kind == DOUBLE
         if is_double.any():
             value = value.copy()
@@ -54,16 +60,36 @@ class StatTable:
     def floats(self, key: str) -> Sparse:
         """Numbers as float64; texts and bytes are left out."""
         owner, kind, value = self._take(key)
-        numeric = kind < TEXT
-        owner, kind, value = owner[numeric], kind[numeric], value[numeric]
-        result = np.where(kind == DOUBLE, value.view(np.float64), value.astype(np.float64))
-        return Sparse(owner, result)
+        if len(kind) and kind.max() >= TEXT:
+            numeric = kind < TEXT
+            owner, kind, value = owner[numeric], kind[numeric], value[numeric]
+        is_double = kind == DOUBLE
+        if is_double.all() or not is_double.any():
+            return Sparse(owner, value.view(np.float64) if len(kind) and is_double[0] else value.astype(np.float64))
+        return Sparse(owner, np.where(is_double, value.view(np.float64), value.astype(np.float64)))
 
     def texts(self, key: str) -> Sparse:
         """String ids of text values; numbers and bytes are left out."""
         owner, kind, value = self._take(key)
+        if not len(kind) or kind.min() == kind.max() == TEXT:
+            return Sparse(owner, value)
         is_text = kind == TEXT
-        return Sparse(owner, value) if is_text.all() else Sparse(owner[is_text], value[is_text])
+        return Sparse(owner[is_text], value[is_text])
+
+    def ints_at(self, key: str, rows: Rows, missing: int = -1) -> npt.NDArray[np.int64]:
+        """The first number of each row, as in `ints`; `missing` where it has none. Not to be written to: it may be the table's column."""
+        sparse = self.ints(key)
+        return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, missing)
+
+    def floats_at(self, key: str, rows: Rows) -> npt.NDArray[np.float64]:
+        """The first number of each row, NaN where it has none. Not to be written to."""
+        sparse = self.floats(key)
+        return _at(sparse.owner, sparse.value.astype(np.float64, copy=False).view(np.int64), rows, _NAN_BITS).view(np.float64)
+
+    def texts_at(self, key: str, rows: Rows) -> npt.NDArray[np.int64]:
+        """The string id of the first text of each row, -1 where it has none. Not to be written to."""
+        sparse = self.texts(key)
+        return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, -1)
 
     def spans(self, key: str) -> list[tuple[int, int, int]]:
         """(owner, position in the file, size) of bytes values."""
@@ -102,3 +128,11 @@ class StatTable:
     def _take(self, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         rows = self.rows(key)
         return self.table["owner"][rows], self.table["kind"][rows], self.table["value"][rows]
+
+
+def _at(owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int) -> npt.NDArray[np.int64]:
+    """The first value of each row; the column itself where it has one for each."""
+    if len(owner) == len(rows) and np.array_equal(owner, rows):
+        return value
+    found: npt.NDArray[np.int64] = look_up(np.ascontiguousarray(owner), np.ascontiguousarray(value), np.ascontiguousarray(rows), missing)
+    return found

@@ -94,6 +94,10 @@ class Trace:
         """The line of each event."""
         return np.repeat(np.arange(len(self.lines), dtype=np.int32), self.lines["n_events"])
 
+    def lines_at(self, events: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+        """The line of each of some events."""
+        return np.searchsorted(self.line_offsets, events, side="right") - 1
+
     @cached_property
     def line_offsets(self) -> npt.NDArray[np.int64]:
         """Events of line i are line_offsets[i] … line_offsets[i + 1]; one longer than `lines`."""

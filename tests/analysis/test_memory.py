@@ -123,7 +123,7 @@ def test_a_deallocation_is_of_the_allocation_at_its_address() -> None:
     freed = np.flatnonzero(~events.is_allocation)
     assert [events.strings[i] for i in events.op[freed]] == ["a", "b"]
     assert events.allocation_bytes[freed].tolist() == [400, 300]
-    assert (events.ends[events.source[freed]] == freed).all()
+    assert (events.partner[events.partner[freed]] == freed).all()
 
 
 def test_what_was_allocated_before_the_capture_is_told_apart() -> None:
@@ -136,7 +136,7 @@ def test_what_was_allocated_before_the_capture_is_told_apart() -> None:
     peak = memory_peak(events, 0)
     active = active_allocations(events, 0, peak.at)
     assert (active.total_bytes.tolist(), active.older_bytes) == ([100], 5000)
-    assert events.source[-1] == -1
+    assert events.partner[-1] == -1
 
 
 def test_an_address_used_anew_without_a_deallocation_between() -> None:
@@ -150,7 +150,7 @@ def test_an_address_used_anew_without_a_deallocation_between() -> None:
 def test_threads_interleave_by_absolute_time() -> None:
     one, many = events_of(small_heap()), events_of(small_heap(), threads=3)
     assert one.heap_bytes.tolist() == many.heap_bytes.tolist()
-    assert one.ends.tolist() == many.ends.tolist()
+    assert one.partner.tolist() == many.partner.tolist()
 
 
 def test_memories_are_kept_apart_and_sorted_as_people_count() -> None:
@@ -173,7 +173,7 @@ def test_a_device_s_number_names_a_memory_without_an_allocator() -> None:
 def test_words_for_nothing_are_nothing() -> None:
     heap = Heap()
     heap.allocate(1, 10, "(null)")
-    assert events_of(heap).op.tolist() == [-1]
+    assert events_of(heap).op[:].tolist() == [-1]
 
 
 def test_damaged_numbers_do_no_harm() -> None:

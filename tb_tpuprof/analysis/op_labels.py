@@ -98,12 +98,11 @@ def _program(trace: Trace, program_id: int, event: int) -> _Program:
         return _Program(name, None)
 
 
-def of_rows(trace: Trace, rows: Rows, has_sources: bool = True) -> Labels:
+def of_rows(trace: Trace, rows: Rows) -> Labels:
     """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` and `tf_op`.
 
     An event is named as the HLO of its program names its instruction, which tells the source line too, or else by its `tf_op`:
-    PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names nothing. Without `has_sources` lines of stack
-    frames are not looked up.
+    PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names nothing.
     """
     numbers, span = _Numbers(trace), len(trace.strings) + 1
     program_id = _at(rows, *first_ints(trace, "program_id"))
@@ -120,9 +119,7 @@ def of_rows(trace: Trace, rows: Rows, has_sources: bool = True) -> Labels:
     module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(at) else place
     source = np.full(len(at), -1, np.int64)
     for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
-        named[label], source[label] = _from_hlo(
-            programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers, has_sources
-        )
+        named[label], source[label] = _from_hlo(programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers)
     for code in np.unique(named[named >= 0]).tolist():
         if code < numbers.n and trace.strings.get(code).startswith(NO_OPERATION):
             named[named == code] = -1
@@ -137,7 +134,7 @@ def of_metadata(trace: Trace, rows: Rows) -> Labels:
     return Labels(trace.events["metadata"][rows].astype(np.int32), none, none, framework_op, source, _Numbers(trace).texts())
 
 
-def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers, has_sources: bool) -> tuple[int, int]:
+def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers) -> tuple[int, int]:
     """Framework operation (the given one if the program tells none) and source line of an instruction."""
     row = program.row(hlo_op)
     if row < 0 or program.module is None:
@@ -146,7 +143,7 @@ def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbe
     file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
     op_name = numbers.of(module.text("op_name", row))
     source = f"{file}:{line}" if file and line else file
-    if not source and has_sources:
+    if not source:
         source = next((place.text for place in module.frames.stack(int(module.instructions["stack_frame"][row]))), "")
     return op_name if op_name >= 0 else framework_op, numbers.of(source)
 

@@ -108,9 +108,18 @@ def _fill(fill: Callable[[_Columns], None], columns: _Columns, span: tuple[int, 
     line = _Columns(columns.start_ps[own], columns.duration_ps[own], columns.name[own], columns.source[own])
     fill(line)
     if not in_order(line.start_ps, line.duration_ps):
-        order = np.lexsort((-line.duration_ps, line.start_ps))
+        rows = _to_sort(line.start_ps)
+        order = rows[np.lexsort((-line.duration_ps[rows], line.start_ps[rows]))]
         for column in (line.start_ps, line.duration_ps, line.name, line.source):
-            column[:] = column[order]
+            column[rows] = column[order]
+
+
+def _to_sort(start_ps: Int64s) -> Rows:
+    """Rows among which alone order is missing: where starts ascend, those that begin together with another."""
+    step = np.diff(start_ps)
+    if (step < 0).any():
+        return np.arange(len(start_ps))
+    return np.flatnonzero(np.append(step == 0, False) | np.append(False, step == 0))
 
 
 @once
@@ -168,7 +177,7 @@ def _tpu_lines(trace: Trace, plane: int, builder: _Builder) -> None:
 
 
 def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
-    """XLA:CPU: operations of all threads on one line, and the programs that they belong to."""
+    """XLA:CPU: operations of all threads on one line, the programs that they belong to, and the source lines that they come from."""
     owners = trace.event_stats.texts("hlo_op").owner
     if not len(owners):
         return
@@ -180,7 +189,7 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
         counts = counts[in_plane]
     if not len(rows):
         return
-    labels = op_labels.of_rows(trace, rows, has_sources=False)
+    labels = op_labels.of_rows(trace, rows)
     if np.count_nonzero(counts) > 1:
         order = by_start(trace.events["start_ps"], rows, np.append(0, np.cumsum(counts)))
         rows, labels = rows[order], labels.taken(order)
@@ -189,6 +198,7 @@ def _host_lines(trace: Trace, plane: int, builder: _Builder) -> None:
     _scope_lines(plane, events, labels, "", builder)
     each = replace(events, is_new=np.ones(len(rows), np.uint8))
     _add_runs(DerivedLine(plane, "XLA Ops", "hlo_ops"), each, labels.of, builder.codes(labels.hlo_op, labels.texts), builder)
+    _source_line(plane, events, labels, "", builder)
 
 
 def _op_lines(trace: Trace, plane: int, rows: Rows, labels: op_labels.Labels, suffix: str, builder: _Builder) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import cover
+
 Int64s = npt.NDArray[np.int64]
 
 
@@ -22,36 +24,12 @@ def charge(
         charged     00112222211110011000000
     """
     first, last = windows
-    length = np.maximum(last - first, 0)
-    begin = np.maximum(start, first[step]) - first[step]
-    stop = np.minimum(end, last[step]) - first[step]
-    inside = stop > begin
-    begin, stop, klass, step = begin[inside], stop[inside], klass[inside], step[inside]
-    # Steps may overlap in time: lay them end to end, a little apart, so that one sweep serves all.
-    base = np.append(0, np.cumsum(length + 1))[:-1]
-    begin, stop = begin + base[step], stop + base[step]
-    order = np.argsort(begin, kind="stable")
-    begin, stop, klass, step = begin[order], stop[order], klass[order], step[order]
-    result = np.zeros((len(first), n_classes), np.int64)
-    above = np.zeros(len(first), np.int64)
-    for number in range(n_classes - 1, 0, -1):
-        if not (klass == number).any():
-            continue
-        active = klass >= number
-        covered = _covered(begin[active], stop[active], step[active], len(first))
-        result[:, number] = covered - above
-        above = covered
-    result[:, 0] = length - above
+    covered = np.empty((len(first), n_classes), np.int64)
+    cover((start, end, klass, step), np.argsort(start, kind="stable"), windows, covered)
+    result: Int64s = covered.copy()
+    result[:, 0] = np.maximum(last - first, 0)
+    result[:, :-1] -= covered[:, 1:]
     return result
-
-
-def _covered(begin: Int64s, stop: Int64s, step: npt.NDArray[np.int64], n_steps: int) -> Int64s:
-    """Length of the union of a step's intervals, which are sorted by begin."""
-    reached = np.append(0, np.maximum.accumulate(stop)[:-1])
-    new = np.maximum(stop - np.maximum(begin, reached), 0)
-    total = np.zeros(n_steps, np.int64)
-    np.add.at(total, step, new)
-    return total
 
 
 def union_ps(start: Int64s, end: Int64s) -> int:

@@ -16,12 +16,11 @@ from tb_tpuprof.analysis.links import Ties, ties
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.stat_rows import marked
 from tb_tpuprof.analysis.tpu_grouping import credited
-from tb_tpuprof.native import flood
+from tb_tpuprof.native import flood, relabel, telling
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 NO_LABEL = np.iinfo(np.int64).max
-_AT_ONCE = 1 << 16  # labels that stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -90,10 +89,7 @@ class Forest:
     def spread(self, labels: Int64s) -> npt.NDArray[np.int32]:
         """Label of every event of the trace: its innermost node's, -1 none. Written over `around`: the forest is used up."""
         known = labels[: len(self.rows)]
-        by_node = np.append(np.where(known == NO_LABEL, -1, known), -1).astype(np.int32)
-        for first in range(0, len(self.around), _AT_ONCE):
-            part = self.around[first : first + _AT_ONCE]
-            part[:] = by_node[part]
+        relabel(self.around, np.where(known == NO_LABEL, -1, known).astype(np.int32))
         return self.around
 
     def _distinct(self, nodes: Int64s) -> npt.NDArray[np.intp]:
@@ -140,14 +136,10 @@ def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     if not tie.n_hubs:
         return tie
     above = parents(trace)
-    heads = np.zeros(trace.n_events, np.bool_)
-    heads[roots] = True
-    heads[tie.consumer] = True
-    producer, consumer = np.zeros(tie.n_hubs, np.int64), np.zeros(tie.n_hubs, np.int64)
-    producer[tie.producer_hub], consumer[tie.consumer_hub] = tie.producer, tie.consumer
-    single = (np.bincount(tie.producer_hub, minlength=tie.n_hubs) == 1) & (np.bincount(tie.consumer_hub, minlength=tie.n_hubs) == 1)
-    beside = above[producer] == above[consumer]
-    kept = ~(single & ((beside & ~heads[producer]) | (above[consumer] == producer)))
+    heads = np.zeros(trace.n_events, np.uint8)
+    heads[roots] = 1
+    heads[tie.consumer] = 1
+    kept = telling((tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, above, heads)
     number = np.cumsum(kept) - 1
     made, used = kept[tie.producer_hub], kept[tie.consumer_hub]
     return Ties(tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum()))

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import nest_rows
 from tb_tpuprof.analysis.op_metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.native import ascends
 from tb_tpuprof.trace.trace import Trace
 
 
@@ -88,9 +89,14 @@ def _rows_by_name(trace: Trace, op: npt.NDArray[np.int64]) -> tuple[npt.NDArray[
 
 
 def _on_host(trace: Trace, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    line = trace.event_line[rows]
-    on_host: npt.NDArray[np.bool_] = np.isin(trace.lines["plane"][line], planes(trace).hosts) & ~planes(trace).is_derived_line[line]
-    return on_host
+    """Whether events (ascending) are on a host's own lines."""
+    on_host = np.isin(trace.lines["plane"], planes(trace).hosts) & ~planes(trace).is_derived_line
+    return np.repeat(on_host, np.diff(_line_bounds(trace, rows)))
+
+
+def _line_bounds(trace: Trace, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    """Those of the rows (ascending) that are in line i are bounds[i] … bounds[i + 1]."""
+    return np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))
 
 
 def _texts(trace: Trace, key: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
@@ -99,11 +105,13 @@ def _texts(trace: Trace, key: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np
     if not len(sparse.owner):
         return np.empty(0, np.intp), np.empty(0, np.int64)
     owner, value = sparse.owner, sparse.value
-    if not (np.diff(owner) > 0).all():
+    if not ascends(owner):
         owner, first = np.unique(owner, return_index=True)
         value = value[first]
     mine = _on_host(trace, owner)
-    return owner[mine].astype(np.intp), value[mine].astype(np.int64)
+    if not mine.all():
+        owner, value = owner[mine], value[mine]
+    return owner.astype(np.intp), value.astype(np.int64, copy=False)
 
 
 def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[np.int64]:
@@ -158,8 +166,8 @@ def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], n
 
 def _span_ps(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
     """Sum over lines of the time from the first of the events to the end of the last."""
-    line = trace.event_line[rows]
-    first = np.flatnonzero(np.append(True, line[1:] != line[:-1]))
+    bounds = _line_bounds(trace, rows)
+    first = bounds[:-1][np.diff(bounds) > 0]
     start = trace.events["start_ps"][rows]
     ends = np.maximum.reduceat(start + trace.events["duration_ps"][rows], first)
     return int((ends - start[first]).sum())

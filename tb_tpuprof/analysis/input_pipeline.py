@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.host_input import HostInput, HostTime, host_input, host_time, sum_host_input
 from tb_tpuprof.analysis.memo import together
+from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.step_classes import TimeClass
@@ -57,7 +58,7 @@ class InputPart:
 
 def input_part(trace: Trace) -> InputPart:
     """All that the input pipeline analyser needs of one host."""
-    together(trace, waiting, op_stats)
+    together(trace, waiting, op_stats, parents)
     found = waiting(trace)
     return InputPart(
         trace.info.host, planes(trace).hardware, found.steps, found.moved_ps, core_steps(trace), host_input(trace), op_stats(trace),

@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
-from tb_tpuprof.native import match
+from tb_tpuprof.native import match, number
 from tb_tpuprof.trace.trace import Trace
 
 # What context types (`_pt`, `_ct`) are called, by number.
@@ -61,11 +61,11 @@ def ties(trace: Trace) -> Ties:
         kinds.append((n_hubs, kind))
         from_at, from_hub, to_at, to_hub, n_here = _matched(made, used)
         columns[0].append(producer[from_at].astype(np.int64))
-        columns[1].append(from_hub + n_hubs)
+        columns[1].append(from_hub + n_hubs if n_hubs else from_hub)
         columns[2].append(consumer[to_at].astype(np.int64))
-        columns[3].append(to_hub + n_hubs)
+        columns[3].append(to_hub + n_hubs if n_hubs else to_hub)
         n_hubs += n_here
-    joined = [np.concatenate(column) if column else np.empty(0, np.int64) for column in columns]
+    joined = [column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int64), *column]) for column in columns]
     return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs, tuple(kinds))
 
 
@@ -94,9 +94,9 @@ def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
     if not len(made) or not len(used):
         return
-    for kind in np.flatnonzero(np.bincount(made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)])).tolist():
+    for kind in number(made_type)[0].tolist():
         of_made, of_used = made_type == kind, used_type == kind
-        if of_made.any() and of_used.any():
+        if 0 <= kind <= _MOST_TYPES and of_used.any():
             name = context_name(kind)
             by_producer = _with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made])))
             by_consumer = _with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used])))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once, shares
-from tb_tpuprof.analysis.stat_rows import events_named
+from tb_tpuprof.analysis.stat_rows import events_named, metadata_named
 from tb_tpuprof.native import enclose, nest
 from tb_tpuprof.trace.trace import Trace
 
@@ -31,13 +31,15 @@ def regions(trace: Trace) -> Regions:
     marks     ▏start        ▏stop
     region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
     """
-    start_rows, stop_rows = (events_named(trace, (name,)) for name in (_REGION_START, _REGION_STOP))
+    marks = events_named(trace, (_REGION_START, _REGION_STOP))
+    is_start = metadata_named(trace, (_REGION_START,))[trace.events["metadata"][marks]]
+    start_rows, stop_rows = marks[is_start], marks[~is_start]
     if not len(start_rows) or not len(stop_rows):
         return Regions(np.empty(0, np.intp), np.empty(0, np.int64))
     before = np.searchsorted(start_rows, stop_rows) - 1
-    line = trace.event_line
     matched = before >= 0
-    matched[matched] = line[start_rows[before[matched]]] == line[stop_rows[matched]]
+    of_start, of_stop = (np.searchsorted(trace.line_offsets, rows, side="right") for rows in (start_rows, stop_rows))
+    matched[matched] = of_start[before[matched]] == of_stop[matched]
     # Of several stops after one start the last is kept: it is the latest.
     event, last = np.unique(before[matched][::-1], return_index=True)
     return Regions(start_rows[event], trace.events["start_ps"][stop_rows[matched][::-1][last]])

@@ -11,7 +11,6 @@ from tb_tpuprof.trace.trace import Trace
 Rows = npt.NDArray[np.int32]
 Keys = npt.NDArray[np.int64]
 
-_FEW = 4
 _MIX = np.int64(-7046029254386353131)  # the golden ratio's 64 bits: spreads a combined key
 
 
@@ -97,12 +96,6 @@ def metadata_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt
 
 def events_named(trace: Trace, names: frozenset[str] | tuple[str, ...]) -> npt.NDArray[np.intp]:
     """Events called by one of the names, ascending."""
-    wanted, metadata = metadata_named(trace, names), trace.events["metadata"]
-    of_names = np.flatnonzero(wanted)
-    if len(of_names) > _FEW:
-        rows: npt.NDArray[np.intp] = rows_of(metadata, wanted.view(np.uint8))
-        return rows
-    found = np.zeros(len(metadata), np.bool_)
-    for row in of_names.astype(metadata.dtype):  # comparing all events with a few numbers is faster than looking each one up
-        found |= metadata == row
-    return np.flatnonzero(found) if len(of_names) else np.empty(0, np.intp)
+    wanted = metadata_named(trace, names)
+    rows: npt.NDArray[np.intp] = rows_of(trace.events["metadata"], wanted.view(np.uint8)) if wanted.any() else np.empty(0, np.intp)
+    return rows

@@ -8,6 +8,7 @@ from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.memo import together
+from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.peaks import problem
 from tb_tpuprof.analysis.steps import Steps
@@ -41,7 +42,7 @@ class Summary:
 
 def summary(trace: Trace) -> Summary:
     """All that the overview needs of one host."""
-    together(trace, waiting, op_stats)
+    together(trace, waiting, op_stats, parents)
     return Summary(
         trace.info.host, waiting(trace).steps, op_stats(trace), hardware(trace), _notices(trace), trace.info.start_ns, trace.duration_ps,
         trace.n_events, groups(trace).has_loop_ops, _versions(trace), utilization(trace),

@@ -78,8 +78,8 @@ def box_columns(
 def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:
     """The rows in as many parts of about equally many events as there are processors, where the window holds many."""
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
-    n = min(_WORKERS, len(rows))
-    if n < 2 or layer.n_events * share < _MANY_EVENTS:
+    n = min(2 * _WORKERS, len(rows))  # what one has left when the other is done is little then
+    if _WORKERS < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
         return [rows]
     weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])
     return np.split(rows, np.searchsorted(weight, [weight[-1] * i // n for i in range(1, n)]) + 1)

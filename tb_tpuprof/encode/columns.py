@@ -15,7 +15,7 @@ from tb_tpuprof.tools.base import Column, Payload
 
 MAGIC = b"TPC1"
 _ALIGN = 8
-_MANY_ROWS = 100_000  # below this a thread costs more than it saves
+_MANY_ROWS = 20_000  # below this a thread costs more than it saves
 
 
 def encode_columns(payload: Payload) -> bytes:

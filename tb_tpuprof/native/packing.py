@@ -236,11 +236,11 @@ class Looks:
                 if box[i].n_merged > 1:
                     begin = box[i].start - origin_ps
                     end = begin + box[i].duration
-                    end = (end + pixel_ps - 1) // pixel_ps * pixel_ps
-                    begin = max(begin, 0) // pixel_ps * pixel_ps
-                    end = min(end, begin // (2 * pixel_ps) * (2 * pixel_ps) + 2 * pixel_ps)
-                    columns[2, i] = begin + origin_ps
-                    columns[3, i] = end - begin
+                    end = (end + pixel_ps - 1) // pixel_ps
+                    begin = max(begin, 0) // pixel_ps
+                    end = min(end, (begin | 1) + 1)
+                    columns[2, i] = begin * pixel_ps + origin_ps
+                    columns[3, i] = (end - begin) * pixel_ps
                     shift = max(bits(box[i].longest) - DIGITS, 0)
                     longest = ((box[i].longest + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
                 columns[4, i] = longest

@@ -42,6 +42,21 @@ def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows
     return found
 
 
+def telling(ties: tuple[Rows, Rows, Rows, Rows], n_hubs: int, above: Int32s, heads: Classes) -> npt.NDArray[np.bool_]:
+    """Of each hub whether it ties what does not lie beside one another anyway.
+
+    `ties`: producers, their hubs, consumers, theirs. A hub of one producer and one consumer tells nothing where the consumer lies right
+    inside the producer, or both right inside the same event (`above`) and the producer is none of the `heads`.
+    """
+    producer, producer_hub, consumer, consumer_hub = ties
+    cause, effect = np.zeros(n_hubs, np.int64), np.zeros(n_hubs, np.int64)
+    cause[producer_hub], effect[consumer_hub] = producer, consumer
+    single = (np.bincount(producer_hub, minlength=n_hubs) == 1) & (np.bincount(consumer_hub, minlength=n_hubs) == 1)
+    beside = (above[cause] == above[effect]) & (heads[cause] == 0)
+    kept: npt.NDArray[np.bool_] = ~(single & (beside | (above[effect] == cause)))
+    return kept
+
+
 def match(made: Rows, used: Rows, crowd: int) -> tuple[Rows, Rows, Rows, Rows, int] | None:
     """Producers and consumers of equal keys: (which of `made` have a hub, its number, which of `used`, its number, number of hubs).
 

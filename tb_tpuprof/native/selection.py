@@ -3,9 +3,10 @@
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
 
 MAX_BLOCKS = cython.declare(int64_t, 4096)
+MOST_COUNTED = cython.declare(uint16_t, 65535)
 Whole = cython.fused_type(int32_t, int64_t)
 LOW_BITS = cython.declare(int64_t, 0xFFFFFFFF)
 
@@ -74,6 +75,33 @@ def outermost(
     return room[:n_found].copy()
 
 
+def telling(ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], heads: cython.const[uint8_t][::1]):
+    """Which hubs tie what does not lie beside one another anyway; see `plain_selection.telling`."""
+    producer: cython.const[int64_t][::1] = ties[0]
+    producer_hub: cython.const[int64_t][::1] = ties[1]
+    consumer: cython.const[int64_t][::1] = ties[2]
+    consumer_hub: cython.const[int64_t][::1] = ties[3]
+    made_by = np.full(n_hubs, -1, np.int64)
+    used_by = np.full(n_hubs, -1, np.int64)
+    found = np.empty(n_hubs, np.uint8)
+    made: int64_t[::1] = made_by
+    used: int64_t[::1] = used_by
+    kept: uint8_t[::1] = found
+    i: int64_t
+    cause: int64_t
+    effect: int64_t
+    with cython.nogil:
+        for i in range(producer.shape[0]):  # -2: several
+            made[producer_hub[i]] = producer[i] if made[producer_hub[i]] == -1 else -2
+        for i in range(consumer.shape[0]):
+            used[consumer_hub[i]] = consumer[i] if used[consumer_hub[i]] == -1 else -2
+        for i in range(n_hubs):
+            cause = made[i]
+            effect = used[i]
+            kept[i] = cause < 0 or effect < 0 or not ((above[cause] == above[effect] and heads[cause] == 0) or above[effect] == cause)
+    return found.view(np.bool_)
+
+
 def match(made: cython.const[int64_t][::1], used: cython.const[int64_t][::1], crowd: int64_t):
     """Producers and consumers of equal keys; see `plain_selection.match`. None where the keys are too scattered to be counted."""
     low: int64_t = 2**62
@@ -98,8 +126,8 @@ def match(made: cython.const[int64_t][::1], used: cython.const[int64_t][::1], cr
     base = np.cumsum(widths) - widths
     hubs = np.empty(n, np.int32)
     hub: int32_t[::1] = hubs
-    n_made: int32_t[::1] = _counts(made, low, base, n)
-    n_used: int32_t[::1] = _counts(used, low, base, n)
+    n_made: uint16_t[::1] = _counts(made, low, base, n)
+    n_used: uint16_t[::1] = _counts(used, low, base, n)
     with cython.nogil:
         for i in range(n):
             hub[i] = -1
@@ -123,13 +151,15 @@ def _widen(keys: cython.const[int64_t][::1], low: int64_t, width: int64_t[::1]):
 
 @cython.cfunc
 def _counts(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], n: int64_t):
-    """How often each key occurs, by the key's place."""
-    counts = np.zeros(n, np.int32)
-    count: int32_t[::1] = counts
+    """How often each key occurs, by the key's place; 65,535 stands for more."""
+    counts = np.zeros(n, np.uint16)
+    count: uint16_t[::1] = counts
     i: int64_t
+    at: int64_t
     with cython.nogil:
         for i in range(keys.shape[0]):
-            count[base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)] += 1
+            at = base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)
+            count[at] += count[at] < MOST_COUNTED
     return counts
 
 
@@ -150,6 +180,8 @@ def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1],
                 at[n] = i
                 of[n] = number
                 n += 1
+    if n == keys.shape[0]:
+        return room_at, room_hub
     return room_at[:n].copy(), room_hub[:n].copy()
 
 

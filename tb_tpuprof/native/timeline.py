@@ -3,9 +3,9 @@
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
+from cython.cimports.cpython.buffer import Py_buffer, PyBuffer_FillInfo
+from cython.cimports.libc.stdint import int32_t, int64_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
-from cython.cimports.libc.string import memcpy
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 FAN_BITS = cython.declare(cython.int, 3)
@@ -45,14 +45,14 @@ class _Boxes:
         self.n += 1
         return True
 
+    def __getbuffer__(self, view: cython.pointer(Py_buffer), flags: cython.int):
+        PyBuffer_FillInfo(view, self, self.items, self.n * cython.cast(cython.Py_ssize_t, cython.sizeof(Box)), True, flags)
+
     def array(self):
+        """The boxes where they lie; nothing may be appended from then on."""
         longs = [(name, "<i8") for name in ("start", "duration", "longest")]
         dtype = np.dtype(longs + [(name, "<i4") for name in ("row", "event", "n_merged", "unused")])
-        out = np.empty(self.n, dtype)
-        if self.n:
-            view: uint8_t[::1] = out.view(np.uint8)
-            memcpy(cython.address(view[0]), self.items, cython.cast(cython.size_t, self.n) * cython.sizeof(Box))
-        return out
+        return np.frombuffer(self, dtype) if self.n else np.empty(0, dtype)
 
 
 @cython.final

@@ -165,10 +165,10 @@ def _boxes(host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: W
     """Columns of boxes, with times, tracks, names and events as the view numbers them."""
     start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
     columns = box_columns(host.trace, host.drawn, layer, lines, start_ps, end_ps, window.pixel_ps)
-    columns[0] = host.track_ids(columns[0] + layer.first_line)
+    columns[0] += host.track_ids(layer.first_line)
     columns[2] += host.offset_ps
     columns[5] = codes.of(host, columns[5])
-    columns[7] = host.event_ids(columns[7] + layer.first_event)
+    columns[7] += host.event_ids(layer.first_event)
     return columns
 
 

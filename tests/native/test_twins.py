@@ -68,6 +68,11 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
         over = entry.copy()
         assert in_place(parent, over, over) is over
         assert same(over, flooded)
+    label = np.array(data.draw(st.lists(st.integers(-1, 9), max_size=4)), np.int32)
+    for twin in (intervals, plain_intervals):
+        relabelled = entry.copy()
+        twin.relabel(relabelled, label)
+        assert relabelled.tolist() == [label[number] if 0 <= number < len(label) else -1 for number in entry.tolist()]
     depth = np.full((2, n), 7, np.uint16)
     found = [twin.lanes(start, duration, offsets, depth[i]) for i, twin in enumerate((intervals, plain_intervals))]
     assert same(found[0], found[1])
@@ -92,6 +97,41 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
     assert same(selection.rows_of(metadata, of_row), plain_selection.rows_of(metadata, of_row))
     for values in (metadata, np.cumsum(np.abs(metadata) + 1, dtype=np.int32), metadata[:1], metadata[:0]):
         assert selection.ascends(values) == plain_selection.ascends(values)
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import plain_selection, selection
+
+    start, duration, offsets = events
+    n, n_hubs = max(len(start), 1), data.draw(st.integers(1, 5))
+    parent = np.append(plain_intervals.nest(start, start + duration, offsets)[0], np.int32(-1))[:n]
+    heads = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
+    ties = []
+    for _ in range(2):
+        pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n_hubs - 1)), min_size=1, max_size=8))
+        ties += [np.array(column, np.int64) for column in zip(*pairs, strict=True)]
+    found = selection.telling(tuple(ties), n_hubs, parent, heads)
+    assert same(found, plain_selection.telling(tuple(ties), n_hubs, parent, heads))
+
+
+@settings(deadline=None, max_examples=200)
+@given(lines(), st.data())
+def test_cover(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
+    from tb_tpuprof.native import intervals
+
+    start, duration, _ = events
+    n, n_steps = len(start), data.draw(st.integers(1, 3))
+    klass = np.array(data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), np.uint8)
+    step = np.array(data.draw(st.lists(st.integers(0, n_steps - 1), min_size=n, max_size=n)), np.int64)
+    windows = tuple(np.array(data.draw(st.lists(st.integers(0, 60), min_size=n_steps, max_size=n_steps)), np.int64) for _ in range(2))
+    covered = np.full((2, n_steps, 4), 7, np.int64)
+    for twin, found in zip((intervals, plain_intervals), covered, strict=True):
+        twin.cover((start, start + duration, klass, step), np.argsort(start, kind="stable"), windows, found)
+    assert same(covered[0], covered[1])
+    assert (covered[0] <= np.maximum(windows[1] - windows[0], 0)[:, None]).all()
+    assert (np.diff(covered[0][:, 1:]) <= 0).all()
 
 
 @st.composite

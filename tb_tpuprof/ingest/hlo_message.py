@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +27,18 @@ class Message:
         self.size = size
         rows, bad = fields(data, start, start + size)
         self.is_damaged = bad >= 0
-        self._fields: dict[int, list[Sequence[int]]] = {}
+        self._fields: dict[int, Any] = {}  # a list of (wire, value, size), or the rows of an array
         for number, wire, value, length in rows.tolist() if len(rows) < _MANY else ():
             self._fields.setdefault(number, []).append((wire, value, length))
         if len(rows) >= _MANY:
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
             first = np.flatnonzero(np.diff(rows[:, 0], prepend=-1))
-            self._fields = {int(part[0, 0]): part[:, 1:].tolist() for part in np.split(rows, first[1:])}
+            self._fields = {int(part[0, 0]): part[:, 1:] for part in np.split(rows, first[1:])}
+
+    def _of(self, number: int) -> Sequence[Sequence[int]]:
+        """Wire type, value or position, and size of each occurrence of a field."""
+        found = self._fields.get(number, ())
+        return found.tolist() if isinstance(found, np.ndarray) else found  # type: ignore[no-any-return]
 
     def has(self, number: int) -> bool:
         """Whether the field is there."""
@@ -45,7 +51,7 @@ class Message:
 
     def number(self, number: int) -> int:
         """A varint as int64."""
-        for wire, value, _ in reversed(self._fields.get(number, ())):
+        for wire, value, _ in reversed(self._of(number)):
             if wire == 0:
                 return value
         return 0
@@ -60,14 +66,14 @@ class Message:
 
     def decimal(self, number: int) -> float:
         """A float or a double."""
-        for wire, value, size in reversed(self._fields.get(number, ())):
+        for wire, value, size in reversed(self._of(number)):
             if wire in (1, 5):
                 return float(struct.unpack("<d" if wire == 1 else "<f", self.data[value : value + size].tobytes())[0])
         return 0.0
 
     def span(self, number: int) -> tuple[int, int]:
         """Position and size of bytes, (0, 0) where there are none."""
-        for wire, value, size in reversed(self._fields.get(number, ())):
+        for wire, value, size in reversed(self._of(number)):
             if wire == 2:
                 return value, size
         return 0, 0
@@ -83,7 +89,7 @@ class Message:
 
     def texts(self, number: int) -> tuple[str, ...]:
         """All strings of a repeated field."""
-        return tuple(str(self.data[a : a + n].tobytes(), "utf-8", "replace") for w, a, n in self._fields.get(number, ()) if w == 2)
+        return tuple(str(self.data[a : a + n].tobytes(), "utf-8", "replace") for w, a, n in self._of(number) if w == 2)
 
     def numbers(self, number: int) -> tuple[int, ...]:
         """All numbers of a repeated field, packed or not."""
@@ -94,7 +100,7 @@ class Message:
 
     def spans(self, number: int) -> list[tuple[int, int]]:
         """Positions and sizes of a repeated field of messages."""
-        return [(value, size) for wire, value, size in self._fields.get(number, ()) if wire == 2]
+        return [(value, size) for wire, value, size in self._of(number) if wire == 2]
 
     def messages(self, number: int) -> Iterator[Message]:
         """The messages of a repeated field."""

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.stat_rows import first_ints, marked, values_at
-from tb_tpuprof.native import joined
+from tb_tpuprof.analysis.planes import line_events, planes
+from tb_tpuprof.analysis.stat_rows import first_ints, values_at
+from tb_tpuprof.native import joined, rows_of
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
@@ -85,8 +85,8 @@ def clock_marks(trace: Trace) -> ClockMarks:
     if is_root.any():
         owner, number = owner[is_root], number[is_root]
     owner = owner.astype(np.intp)
-    end = trace.events["start_ps"] + trace.events["duration_ps"]
-    steps = _last(number.astype(np.int64), end[owner])
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    steps = _last(number.astype(np.int64), start[owner] + duration[owner])
     collective = _collectives(trace)
     if not len(collective) or not len(owner):
         return ClockMarks(trace.info.start_ns, trace.duration_ps, steps, _last(np.empty(0, np.int64), np.empty(0, np.int64)))
@@ -94,8 +94,8 @@ def clock_marks(trace: Trace) -> ClockMarks:
     known, first = np.unique(group[owner], return_index=True)
     at = np.minimum(np.searchsorted(known, group[collective]), len(known) - 1)
     found = (known[at] == group[collective]) & (group[collective] >= 0)
-    numbers = number[first][at][found].astype(np.int64)
-    return ClockMarks(trace.info.start_ns, trace.duration_ps, steps, _last(numbers, end[collective[found]]))
+    numbers, collective = number[first][at][found].astype(np.int64), collective[found]
+    return ClockMarks(trace.info.start_ns, trace.duration_ps, steps, _last(numbers, start[collective] + duration[collective]))
 
 
 def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
@@ -104,16 +104,16 @@ def _collectives(trace: Trace) -> npt.NDArray[np.intp]:
     devices = [*roles.tensor_cores, *roles.gpus][:1]
     if not devices:
         return np.empty(0, np.intp)
-    spans = [np.arange(*trace.line_offsets[line : line + 2]) for line in trace.lines_of(devices).tolist()]
-    events = np.concatenate([np.empty(0, np.int64), *spans]).astype(np.intp)
-    metadata = trace.events["metadata"][events]
-    names = trace.metadata["name"].astype(np.int64)
-    used = marked(metadata, len(names))
-    used = used[names[used] >= 0]
-    is_one = np.zeros(len(names), np.bool_)
+    spans = [line_events(trace, line) for line in trace.lines_of(devices).tolist()]
+    metadata, names = trace.events["metadata"], trace.metadata["name"].astype(np.int64)
+    is_used = np.zeros(len(names), np.bool_)
+    for span in spans:
+        is_used[metadata[span]] = True
+    used = np.flatnonzero(is_used & (names >= 0))
+    is_one = np.zeros(len(names), np.uint8)
     is_one[used] = _named_collectives(trace.strings, names[used])
-    found: npt.NDArray[np.intp] = events[is_one[metadata]]
-    return found
+    found = [span.start + rows_of(metadata[span], is_one) for span in spans] if is_one.any() else []
+    return np.concatenate([np.empty(0, np.intp), *found])
 
 
 def _named_collectives(strings: Strings, names: Int64s) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.kernel_ops import kernel_ops, op_columns
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.occupancy import capabilities, with_occupancy
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import consecutive
 from tb_tpuprof.native import number, split, sums
 from tb_tpuprof.trace.trace import Trace
 
@@ -64,7 +65,7 @@ def _made(columns: dict[str, Any]) -> Kernels:
 def kernels(trace: Trace) -> Kernels:
     """Kernels of all GPUs of a trace: events on streams that carry `kernel_details` and last longer than nothing."""
     rows, text = _launched(trace)
-    metadata = trace.events["metadata"][rows]
+    metadata = trace.events["metadata"][consecutive(rows)]
     # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each such group.
     code, at = split(np.empty(0, np.int32), text)
     for values in (metadata, *op_columns(trace, rows)):

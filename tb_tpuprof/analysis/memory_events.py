@@ -141,7 +141,8 @@ class MemoryEvents:
         found = np.full(len(rows), -1, np.int64)
         for key in keys:
             found = np.where(found >= 0, found, self.stats.texts_at(key, self.event[rows]))
-        return np.where(np.isin(found, [self.strings.find(text) for text in ("", "(null)")]), -1, found)
+        empty, null = (self.strings.find(text) for text in ("", "(null)"))
+        return np.where((found == empty) | (found == null), -1, found)
 
     def _of_allocation(self, look_up: Callable[[Int64s], Int64s], least: int) -> Column:
         """A column of which a deallocation has the allocation's value where its own is less than `least`."""
@@ -188,7 +189,7 @@ def memory_events(trace: Trace) -> MemoryEvents:
         rows, memory, start = rows[order], memory[order], start[order]
     wanted = metadata_named(trace, (ALLOCATION,)).view(np.uint8)
     is_allocation = classes_of(trace.events["metadata"][consecutive(rows)], wanted).view(np.bool_)
-    first = np.searchsorted(memory, np.arange(len(names) + 1)).astype(np.int64)
+    first = np.searchsorted(memory, np.arange(len(names) + 1, dtype=np.int32)).astype(np.int64)
     stats = trace.event_stats
     stack, heap, peak = (
         _sane(stats.ints_at(key, rows, _NUMBERS[key]), _NUMBERS[key]) for key in ("bytes_reserved", "bytes_allocated", "peak_bytes_in_use")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memory_events import MemoryEvents
-from tb_tpuprof.native import split
+from tb_tpuprof.native import extremes, split
 
 Int64s = npt.NDArray[np.int64]
 
@@ -70,8 +70,7 @@ class Active:
 def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
     """Peak and counts of one memory; it has at least one event."""
     rows = events.of(memory)
-    used = events.used_bytes[rows]
-    at = rows.stop - 1 - int(used[::-1].argmax())
+    at = int(extremes(events.used_bytes, np.array([rows.start, rows.stop]))[1][0])
     n_allocations = int(np.count_nonzero(events.is_allocation[rows]))
     lifetime = int(events.lifetime_peak_bytes[rows].max())
     return MemoryPeak(
@@ -80,7 +79,7 @@ def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
         at=at,
         start_ps=int(events.start_ps[at]),
         n_allocations=n_allocations,
-        n_deallocations=len(used) - n_allocations,
+        n_deallocations=rows.stop - rows.start - n_allocations,
         stack_bytes=int(events.stack_bytes[at]),
         heap_bytes=int(events.heap_bytes[at]),
         free_bytes=int(events.free_bytes[at]),

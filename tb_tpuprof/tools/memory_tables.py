@@ -104,8 +104,8 @@ def small_table(memories: Sequence[Memory]) -> Table:
 
 def _texts(name: str, title: str, events: MemoryEvents, codes: Int64s, description: str = "") -> Column:
     kept, place = distinct_codes(codes)
-    strings = [events.strings[i] for i in kept.tolist() if i >= 0]
     shift = 1 if len(kept) and kept[0] < 0 else 0
+    strings = events.strings.take(kept[shift:])
     return Column(name, title, (place - shift).astype(np.int32), strings=strings, description=description)
 
 

@@ -13,6 +13,7 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+_NO_NUMBER = int(np.iinfo(np.int64).min)
 _NAN_BITS = int(np.array([np.nan]).view(np.int64)[0])
 
 
@@ -64,8 +65,8 @@ class StatTable:
             numeric = kind < TEXT
             owner, kind, value = owner[numeric], kind[numeric], value[numeric]
         is_double = kind == DOUBLE
-        if is_double.all() or not is_double.any():
-            return Sparse(owner, value.view(np.float64) if len(kind) and is_double[0] else value.astype(np.float64))
+        if is_double.all():
+            return Sparse(owner, value.view(np.float64))
         return Sparse(owner, np.where(is_double, value.view(np.float64), value.astype(np.float64)))
 
     def texts(self, key: str) -> Sparse:
@@ -83,6 +84,10 @@ class StatTable:
 
     def floats_at(self, key: str, rows: Rows) -> npt.NDArray[np.float64]:
         """The first number of each row, NaN where it has none. Not to be written to."""
+        owner, kind, value = self._take(key)
+        if len(kind) and kind.min() > DOUBLE and kind.max() < TEXT:
+            whole = _at(owner, value, rows, _NO_NUMBER)
+            return np.where(whole == _NO_NUMBER, np.nan, whole)
         sparse = self.floats(key)
         return _at(sparse.owner, sparse.value.astype(np.float64, copy=False).view(np.int64), rows, _NAN_BITS).view(np.float64)
 

@@ -15,7 +15,7 @@ from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table, table_from_rows
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13  # events whose numbers stay in the processor's cache
 
 
 class TraceSource(Protocol):

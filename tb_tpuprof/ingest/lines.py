@@ -22,6 +22,7 @@ from tb_tpuprof.native.cutting import Cutter
 from tb_tpuprof.native.events import Decoder
 from tb_tpuprof.native.wire import spans
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table
 
 Ints = npt.NDArray[np.int64]
@@ -181,19 +182,19 @@ class LineReader:
         lines = {spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)}
         return lines, all(in_order) and self._goes_on_in_order()
 
-    def compact(self, lines: Columns, stats: dict[str, Table]) -> Columns:
-        """The event columns without the gaps that malformed events left at the ends of their pieces."""
+    def compact(self, lines: Columns, stats: StatsByKey) -> tuple[Columns, Table | StatsByKey]:
+        """The event columns without the gaps that malformed events left at the ends of their pieces, and the stats that follow them."""
         n_events = int(self.n_read.sum())
         if n_events == len(self.events["start_ps"]):
-            return self.events
+            return self.events, stats
         moved = self.first_rows - (np.cumsum(self.n_read) - self.n_read)
         rows = np.repeat(moved, self.n_read) + np.arange(n_events)
         new_row = np.zeros(len(self.events["start_ps"]), np.int32)
         new_row[rows] = np.arange(n_events, dtype=np.int32)
         lines["first_event"] = np.cumsum(lines["n_events"]) - lines["n_events"]
-        table = stats["event"]
-        stats["event"] = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
-        return {name: values[rows] for name, values in self.events.items()}
+        table = all_of(stats)
+        moved_stats = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
+        return {name: values[rows] for name, values in self.events.items()}, moved_stats
 
     def _goes_on_in_order(self) -> bool:
         """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is not told."""

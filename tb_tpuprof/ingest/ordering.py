@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.native.events import AGGREGATE_START
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -22,10 +23,10 @@ class Ordered:
     events: Columns
     lines: Table
     aggregates: Table
-    stats: Table
+    stats: Table | StatsByKey
 
 
-def ordered(events: Columns, lines: Columns, stats: Table, in_order: bool, n_aggregates: int) -> Ordered:
+def ordered(events: Columns, lines: Columns, stats: Table | StatsByKey, in_order: bool, n_aggregates: int) -> Ordered:
     """Sort, merge and split; nothing is copied where the file is in order already, as most are."""
     aggregates = Table(schema.AGGREGATES, {c.name: np.empty(0, c.dtype) for c in schema.AGGREGATES})
     twin = _merged_lines(lines)
@@ -48,7 +49,7 @@ def ordered(events: Columns, lines: Columns, stats: Table, in_order: bool, n_agg
         lines = {name: values[keep] for name, values in lines.items()}
         counts = counts[keep]
     lines = {**lines, "n_events": counts.astype(np.int64), "first_event": (np.cumsum(counts) - counts).astype(np.int64)}
-    return Ordered(moved, Table(schema.LINES, lines), aggregates, _moved_stats(stats, order, len(is_aggregate)))
+    return Ordered(moved, Table(schema.LINES, lines), aggregates, _moved_stats(all_of(stats), order, len(is_aggregate)))
 
 
 def shift_to_start(events: Columns) -> int:

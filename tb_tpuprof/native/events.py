@@ -88,6 +88,13 @@ class Decoder:
         free(self.spans)
         free(self.texts)
 
+    def release(self):
+        """Let go of the columns: no more events can be read, but the stats gathered can still be put."""
+        self.start = self.duration = np.empty(0, np.int64)
+        self.metadata = np.empty(0, np.int32)
+        self.position = np.empty(0, np.uint32)
+        self.wide_position = np.empty(0, np.uint64)
+
     def open_plane(self, events_by_id: IdMap, stats_by_id: IdMap, names_by_id: IdMap):
         """The maps of the plane to read from: event metadata → row, stats to keep → key, any stat metadata → its name's string."""
         self.events_by_id = events_by_id

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +25,53 @@ class Sparse(NamedTuple):
     value: npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
+class StatColumns(NamedTuple):
+    """The stats of one key: STATS without it."""
+
+    owner: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    value: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int32]
+
+
+class StatsByKey(Protocol):
+    """Stats that become columns when they are asked for."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all columns."""
+        ...
+
+    def columns(self, key: int) -> StatColumns | None:
+        """The columns of one key, a string; none where no stat has it."""
+        ...
+
+    def table(self) -> Table:
+        """All of them, sorted by (key, owner)."""
+        ...
+
+
+def all_of(stats: Table | StatsByKey) -> Table:
+    """Stats as one table, whatever they are."""
+    return stats if isinstance(stats, Table) else stats.table()
+
+
 class StatTable:
     """A table of STATS, sorted by (key, owner), asked by key. A stat that a row has twice keeps both entries, in the file's order."""
 
-    def __init__(self, table: Table, strings: Strings) -> None:
-        self.table = table
+    def __init__(self, stats: Table | StatsByKey, strings: Strings) -> None:
+        self.stats = stats
         self.strings = strings
+
+    @cached_property
+    def table(self) -> Table:
+        """All of it. Where stats become columns one by one, this asks for every one."""
+        return all_of(self.stats)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all columns."""
+        return self.stats.size_bytes
 
     def rows(self, key: str) -> slice:
         """Rows of the table that hold the key."""
@@ -42,12 +84,11 @@ class StatTable:
 
     def has(self, key: str) -> bool:
         """Whether any row has the stat."""
-        rows = self.rows(key)
-        return bool(rows.stop > rows.start)
+        return len(self._of(key).owner) > 0
 
     def ints(self, key: str) -> Sparse:
         """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
-        owner, kind, value = self._take(key)
+        owner, kind, value, _ = self._of(key)
         if not len(kind) or (kind.min() > DOUBLE and kind.max() < TEXT):
             return Sparse(owner, value)
         is_double = kind == DOUBLE
@@ -60,7 +101,7 @@ class StatTable:
 
     def floats(self, key: str) -> Sparse:
         """Numbers as float64; texts and bytes are left out."""
-        owner, kind, value = self._take(key)
+        owner, kind, value, _ = self._of(key)
         if len(kind) and kind.max() >= TEXT:
             numeric = kind < TEXT
             owner, kind, value = owner[numeric], kind[numeric], value[numeric]
@@ -71,7 +112,7 @@ class StatTable:
 
     def texts(self, key: str) -> Sparse:
         """String ids of text values; numbers and bytes are left out."""
-        owner, kind, value = self._take(key)
+        owner, kind, value, _ = self._of(key)
         if not len(kind) or kind.min() == kind.max() == TEXT:
             return Sparse(owner, value)
         is_text = kind == TEXT
@@ -102,9 +143,9 @@ class StatTable:
 
     def places(self, key: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Owners, positions in the file and sizes of bytes values."""
-        rows = self.rows(key)
-        is_bytes = self.table["kind"][rows] == BYTES
-        owner, position, size = (self.table[name][rows][is_bytes].astype(np.int64) for name in ("owner", "value", "size"))
+        found = self._of(key)
+        is_bytes = found.kind == BYTES
+        owner, position, size = (column[is_bytes].astype(np.int64) for column in (found.owner, found.value, found.size))
         return owner, position, size
 
     def dense_ints(self, key: str, n_rows: int, missing: int = -1) -> npt.NDArray[np.int64]:
@@ -130,9 +171,15 @@ class StatTable:
             return f"({int(self.table['size'][row])} bytes)"
         return str(value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value)
 
-    def _take(self, key: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def _of(self, key: str) -> StatColumns:
+        string = self.strings.find(key)
+        if not isinstance(self.stats, Table) and "table" not in self.__dict__:
+            return self.stats.columns(string) or _NO_STATS
         rows = self.rows(key)
-        return self.table["owner"][rows], self.table["kind"][rows], self.table["value"][rows]
+        return StatColumns(self.table["owner"][rows], self.table["kind"][rows], self.table["value"][rows], self.table["size"][rows])
+
+
+_NO_STATS = StatColumns(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32))
 
 
 def _at(owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int) -> npt.NDArray[np.int64]:

@@ -84,7 +84,7 @@ class Trace:
     @property
     def size_bytes(self) -> int:
         """Memory of the tables, memory-mapped ones counted in full."""
-        stats = (self.event_stats.table, self.metadata_stats.table, self.plane_stats.table)
+        stats = (self.event_stats, self.metadata_stats, self.plane_stats)
         tables = (self.planes, self.lines, self.events, self.metadata, self.aggregates, self.stat_names, *stats)
         extras = (self.line_kinds, self.counters, self.samples, self.flows)
         return sum(table.size_bytes for table in (*tables, *extras)) + self.strings.blob.nbytes + self.strings.offsets.nbytes

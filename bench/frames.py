@@ -141,26 +141,43 @@ def drive(page: Any, seconds: float) -> None:
         page.keyboard.up("Alt") if gesture == "scroll" else None
 
 
+def _main_starts(events: list[dict[str, Any]]) -> tuple[tuple[int, int], list[float]]:
+    """(process, thread) of the renderer's main thread, and when its animation frames began, in microseconds; none: no times."""
+    frames = [event for event in events if event["name"] == "FireAnimationFrame" and event["ph"] == "X"]
+    by_thread: dict[tuple[int, int], list[float]] = {}
+    for event in frames:
+        by_thread.setdefault((event["pid"], event["tid"]), []).append(event["ts"])
+    main = max(by_thread, key=lambda key: len(by_thread[key]), default=(-1, -1))
+    return main, sorted(by_thread.get(main, []))
+
+
+def main_tasks(events: list[dict[str, Any]]) -> list[tuple[float, float, float]]:
+    """Tasks of the renderer's main thread in order: (start, duration, work), in microseconds.
+
+    A task is what lies in nothing else: of some the trace tells the contents but not the task itself.
+    """
+    main, _ = _main_starts(events)
+    mine = sorted(
+        (e["ts"], -e.get("dur", 0), e.get("tdur", e.get("dur", 0))) for e in events if (e["pid"], e["tid"]) == main and e["ph"] == "X"
+    )
+    tasks: list[tuple[float, float, float]] = []
+    end = 0.0
+    for start, minus_duration, work in mine:
+        if start >= end:
+            # Processor time where the trace has it: a busy machine makes wall time of every task.
+            tasks.append((start, -minus_duration, work))
+            end = start - minus_duration
+    return tasks
+
+
 def frame_works(events: list[dict[str, Any]]) -> list[float]:
     """Milliseconds of the renderer's main thread in each frame: its tasks from one animation frame to the next, added up."""
-    frames = [event for event in events if event["name"] == "FireAnimationFrame" and event["ph"] == "X"]
-    if not frames:
+    _, starts = _main_starts(events)
+    if not starts:
         return []
-    by_thread: dict[tuple[int, int], int] = {}
-    for event in frames:
-        key = (event["pid"], event["tid"])
-        by_thread[key] = by_thread.get(key, 0) + 1
-    main = max(by_thread, key=lambda key: by_thread[key])
-    starts = sorted(event["ts"] for event in frames if (event["pid"], event["tid"]) == main)
-    # Processor time where the trace has it: a busy machine makes wall time of every task.
-    tasks = sorted(
-        (e["ts"], e.get("dur", 0), e.get("tdur", e.get("dur", 0)))
-        for e in events
-        if e["name"].endswith("RunTask") and (e["pid"], e["tid"]) == main and e["ph"] == "X"
-    )
     works = [0.0] * len(starts)
     at = 0
-    for begin, duration, work in tasks:
+    for begin, duration, work in main_tasks(events):
         # A task belongs to the last frame that had begun before its end: the frame's own callback lies within its task.
         while at + 1 < len(starts) and starts[at + 1] <= begin + duration:
             at += 1

@@ -54,6 +54,11 @@ class Words:
         """Some of the rows."""
         return Words(self.codes[rows], self.strings)
 
+    def used(self) -> Words:
+        """The same rows with only the strings that they have, in the same order."""
+        places, codes = np.unique(self.codes, return_inverse=True)
+        return Words(codes.astype(np.int64), tuple(self.strings[place] for place in places.tolist()))
+
     def is_in(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Which rows have one of the texts."""
         chosen = frozenset(texts)

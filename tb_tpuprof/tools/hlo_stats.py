@@ -114,7 +114,8 @@ def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, descrip
 
 
 def _text(name: str, title: str, words: Words, description: str = "") -> Column:
-    """A column of words; empty ones are unknown."""
+    """A column of words; empty ones are unknown. Strings of rows that are not shown stay here."""
+    words = words.used()
     empty = words.is_in(("",))
     return Column(name, title, np.where(empty, -1, words.codes).astype(np.int32), strings=words.strings, description=description)
 

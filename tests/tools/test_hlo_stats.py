@@ -55,6 +55,15 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
     assert payload.scalars["idle_fraction"].value == 0.5
 
 
+def test_names_of_rows_that_are_left_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.tools.hlo_stats.N_ROWS", 1)
+    events = [DrawnEvent("fusion.1", 0, US), DrawnEvent("fusion.2", 2 * US, 3 * US)]
+    payload = TOOL.run(tpu({"fusion.1": FUSION, "fusion.2": {**FUSION, "symbol_id": 2, "tf_op": "jit(f)/mul:"}}, events), None, {})
+    strings = {column.name: list(column.strings or ()) for column in payload.tables["ops"].columns}
+    assert (strings["op"], strings["provenance"]) == (["fusion.2"], ["jit(f)/mul:"])
+    assert (cells(payload)["op"], payload.tables["ops"].note) == (["fusion.2"], "the first 1 of 2")
+
+
 def test_nested_operations_and_their_containers() -> None:
     other = {**FUSION, "symbol_id": 2, "hlo_category": "while", "flops": 60_000}
     events = [DrawnEvent("while.2", 0, 10 * US), DrawnEvent("fusion.1", 2 * US, 6 * US)]

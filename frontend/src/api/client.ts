@@ -50,6 +50,11 @@ export function dataUrl(query: DataQuery, format?: { format: 'json' | 'columns' 
   return apiUrl(`data/${encodeURIComponent(query.tool)}`, { ...query.params, run: query.run, ...hosts, ...format });
 }
 
+/** The address of a tool's payload in a format. */
+export function payloadUrl(query: DataQuery, format: 'json' | 'columns'): string {
+  return dataUrl(query, format === 'columns' ? { format } : undefined);
+}
+
 async function failure(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '');
   try {
@@ -171,7 +176,7 @@ export function fetchTools(run: string): Promise<ToolsAnswer> {
 
 /** The payload of a tool; `columns` for large ones. */
 export function fetchPayload(query: DataQuery, format: 'json' | 'columns' = 'json', signal?: AbortSignal): Promise<Payload> {
-  return get<Payload>(dataUrl(query, format === 'columns' ? { format } : undefined), signal);
+  return get<Payload>(payloadUrl(query, format), signal);
 }
 
 /** The body of a download as it is; failures as ApiError, which a plain link would hide. */

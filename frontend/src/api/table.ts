@@ -10,7 +10,7 @@ export function textAt(column: TextColumn, row: number): string | null {
 
 export function numberAt(column: NumberColumn, row: number): number | null {
   const value = column.values[row];
-  return value === undefined || value === null || Number.isNaN(value) ? null : value;
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
 export function cellAt(column: Column, row: number): Cell {
@@ -32,6 +32,51 @@ export function numberColumn(table: Table | undefined, name: string): NumberColu
 export function textColumn(table: Table | undefined, name: string): TextColumn | undefined {
   const column = findColumn(table, name);
   return column?.kind === 'text' ? column : undefined;
+}
+
+/** Reads cells of a table by column and row. For many rows: an object for each of them, as `rowsOf` makes, costs more than what is done with it. */
+export interface CellReader {
+  /** null: unknown, or there is no such column of numbers. */
+  number(name: string): (row: number) => number | null;
+  /** Empty: unknown, or there is no such column of texts. */
+  text(name: string): (row: number) => string;
+  /** Whether it is known to be true. */
+  flag(name: string): (row: number) => boolean;
+}
+
+export function readerOf(table: Table): CellReader {
+  return {
+    number: (name) => {
+      const column = numberColumn(table, name);
+      return column ? (row) => numberAt(column, row) : () => null;
+    },
+    text: (name) => {
+      const column = textColumn(table, name);
+      return column ? (row) => textAt(column, row) ?? '' : () => '';
+    },
+    flag: (name) => {
+      const column = findColumn(table, name);
+      return column ? (row) => cellAt(column, row) === true : () => false;
+    },
+  };
+}
+
+function isSameList(a: ArrayLike<unknown>, b: ArrayLike<unknown>): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
+  return true;
+}
+
+/** Whether two tables hold the same. */
+export function isSameTable(one: Table | undefined, other: Table | undefined): boolean {
+  if (!one || !other) return one === other;
+  if (one.n_rows !== other.n_rows || one.note !== other.note || one.columns.length !== other.columns.length) return false;
+  return one.columns.every((a, i) => {
+    const b = other.columns[i] as Column;
+    if (a.name !== b.name) return false;
+    if (a.kind === 'text') return b.kind === 'text' && isSameList(a.codes, b.codes) && isSameList(a.strings, b.strings);
+    return b.kind === a.kind && isSameList(a.values, b.values);
+  });
 }
 
 /** Values of one row by column name. */

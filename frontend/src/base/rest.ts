@@ -1,3 +1,22 @@
+/** What waits until the page has nothing better to do, or until nothing has happened for a while. */
+const LATER_MS = 200;
+
+/** Does one thing after the other while the page has nothing else to do; returns how to stop. */
+export function whenIdle(tasks: readonly (() => void)[]): () => void {
+  let [at, handle] = [0, 0];
+  // Not every browser tells when it is idle.
+  const hasIdle = 'requestIdleCallback' in window;
+  const wait = (): void => {
+    if (at < tasks.length) handle = hasIdle ? window.requestIdleCallback(next) : window.setTimeout(next, LATER_MS);
+  };
+  const next = (): void => {
+    tasks[at++]?.();
+    wait();
+  };
+  wait();
+  return () => (hasIdle ? window.cancelIdleCallback(handle) : window.clearTimeout(handle));
+}
+
 /** Calls back once nothing has happened for a while. Noting that something did costs next to nothing: it may be each frame. */
 export class Rest {
   private timer = 0;

@@ -1,7 +1,7 @@
 /** Loads the payload of a tool for what is chosen, keeps the last one on screen while a parameter changes, and can retry. */
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, cached, dataUrl, fetchPayload, type DataQuery, type ToolParams } from '../api/client';
+import { ApiError, cached, fetchPayload, payloadUrl, type DataQuery, type ToolParams } from '../api/client';
 import type { Payload } from '../api/types';
 
 export interface Loaded<T> {
@@ -51,14 +51,14 @@ export function useLoaded<T>(key: string, keepKey: string, load: (signal: AbortS
  * As `usePayload`, but first on screen is the answer to the same question with the parameters `early`, which comes sooner. It is asked
  * for until the whole one was there once: from then on the server has read what that waits for. null: the whole answer alone.
  */
-export function usePayloadEarly(query: DataQuery, early: ToolParams | null): Loaded<Payload> {
+export function usePayloadEarly(query: DataQuery, early: ToolParams | null, format: 'json' | 'columns'): Loaded<Payload> {
   const read = useRef('');
   const of = `${query.run}\n${query.tool}\n${query.hosts.join(',')}`;
   const first = { ...query, params: { ...query.params, ...early } };
-  const url = early && read.current !== of && !cached<Payload>(dataUrl(query)) ? dataUrl(first) : '';
-  const soon = useLoaded(url, url, (abort) => fetchPayload(first, 'json', abort), url ? cached<Payload>(url) : undefined);
+  const url = early && read.current !== of && !cached<Payload>(payloadUrl(query, format)) ? payloadUrl(first, format) : '';
+  const soon = useLoaded(url, url, (abort) => fetchPayload(first, format, abort), url ? cached<Payload>(url) : undefined);
   // One after the other: the server would let the short question wait for the long one.
-  const whole = usePayload(query, 'json', Boolean(url) && soon.isLoading);
+  const whole = usePayload(query, format, Boolean(url) && soon.isLoading);
   useEffect(() => {
     if (whole.data && !whole.isLoading) read.current = of;
   }, [whole.data, whole.isLoading]);
@@ -67,7 +67,7 @@ export function usePayloadEarly(query: DataQuery, early: ToolParams | null): Loa
 
 /** The payload of a tool; it is also what the export menu exports. `waits`: it is not asked for yet. */
 export function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json', waits = false): Loaded<Payload> {
-  const url = dataUrl(query, format === 'columns' ? { format } : undefined);
+  const url = payloadUrl(query, format);
   const loaded = useLoaded(waits ? '' : url, `${query.run}\n${query.tool}`, (abort) => fetchPayload(query, format, abort), cached<Payload>(url));
   const { data } = loaded;
   useEffect(() => {

@@ -23,12 +23,14 @@ export interface PayloadPageProps extends ToolProps {
   listsDiagnostics?: boolean;
   /** Parameters with which an answer comes sooner; it is on screen until the whole one is there. */
   early?: Readonly<Record<string, string>> | null;
+  /** `columns` for what may be large: it is read and decoded beside the main thread. */
+  format?: 'json' | 'columns';
   content: (payload: Payload) => ComponentChildren;
 }
 
-export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, content }: PayloadPageProps): VNode {
+export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, format = 'json', content }: PayloadPageProps): VNode {
   const asked = serverParams(info, params);
-  const { data, error, isLoading, retry } = usePayloadEarly({ tool: info.name, run, hosts, params: asked }, early);
+  const { data, error, isLoading, retry } = usePayloadEarly({ tool: info.name, run, hosts, params: asked }, early, format);
   if (error) {
     const reset = (): void => setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
     return (

@@ -1,7 +1,7 @@
 /** Payloads and tables for tests, made from plain columns. */
 import type { Payload, Table } from '../api/types';
 
-export function tableOf(columns: Record<string, (number | string | null)[]>, title = ''): Table {
+export function tableOf(columns: Record<string, (number | string | boolean | null)[]>, title = ''): Table {
   const entries = Object.entries(columns);
   return {
     title,
@@ -10,7 +10,9 @@ export function tableOf(columns: Record<string, (number | string | null)[]>, tit
     columns: entries.map(([name, values]) =>
       values.some((value) => typeof value === 'string')
         ? { name, title: name, unit: '', kind: 'text', strings: values.map(String), codes: values.map((value, i) => (value === null ? -1 : i)) }
-        : { name, title: name, unit: name.endsWith('_fraction') ? 'fraction' : 'ps', kind: 'number', values: values as (number | null)[] },
+        : values.some((value) => typeof value === 'boolean')
+          ? { name, title: name, unit: '', kind: 'bool', values: values as (boolean | null)[] }
+          : { name, title: name, unit: name.endsWith('_fraction') ? 'fraction' : 'ps', kind: 'number', values: values as (number | null)[] },
     ),
   };
 }

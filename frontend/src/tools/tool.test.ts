@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Table, ToolInfo } from '../api/types';
-import { idleColumns, serverParams, sideToken, tableData } from './tool';
+import { tableOf } from './testing';
+import { idleColumns, rowOfOp, serverParams, sideToken, tableData } from './tool';
 
 const table: Table = {
   title: '',
@@ -22,6 +23,11 @@ describe('a payload table', () => {
   });
   it('has columns that tell nothing: unknown, or one word throughout', () => expect(idleColumns(tableData(table))).toEqual(['bound', 'flops']));
   it('has bars in the colour of the side', () => expect([0, 1].map(sideToken(tableData(table), 'where'))).toEqual(['--c-host', '--c-compute']));
+});
+
+it('finds the row of the operation that a link names, of the program that it names', () => {
+  const data = tableData(tableOf({ op: ['dot', 'add', 'dot'], program: ['p', 'p', 'q'] }));
+  expect([rowOfOp(data, 'q', 'dot'), rowOfOp(data, '', 'dot'), rowOfOp(data, 'p', 'mul')]).toEqual([2, 0, -1]);
 });
 
 describe('parameters', () => {

@@ -23,7 +23,8 @@ export function serverParams(info: ToolInfo, params: ToolProps['params']): Recor
 
 function tableColumn(column: Column): TableColumn {
   const { name, title, unit, kind, description } = column;
-  const head = { name, title, unit, kind, cell: (row: number) => cellAt(column, row) };
+  const words = column.kind === 'text' ? { words: column } : {};
+  const head = { name, title, unit, kind, cell: (row: number) => cellAt(column, row), ...words };
   return description ? { ...head, description } : head;
 }
 
@@ -48,4 +49,11 @@ export function idleColumns(data: TableData): string[] {
     return data.nRows > 0;
   };
   return data.columns.filter(tellsNothing).map((column) => column.name);
+}
+
+/** The row of an operation, of any program where none is named; -1: there is none. */
+export function rowOfOp(data: TableData, program: string, op: string): number {
+  const [ops, programs] = ['op', 'program'].map((name) => data.columns.find((column) => column.name === name));
+  for (let row = 0; row < data.nRows; row++) if (ops?.cell(row) === op && (!program || programs?.cell(row) === program)) return row;
+  return -1;
 }

@@ -9,7 +9,7 @@ import { useLoaded } from '../../state/payload';
 import { Failed, Loading } from '../../widgets/states';
 
 const LINE_PX = 18;
-const PAGE = 400;
+const PAGE = 160;
 /** Browsers cut heights beyond some 16 million pixels: longer texts scroll by a factor. */
 const MOST_PX = 8_000_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TableColumn } from '../../widgets/table/model';
 import { payloadOf, tableOf } from '../testing';
-import { donutsOf, filterOf, initialView, rowOfOp } from './model';
+import { donutsOf, filterOf, initialView } from './model';
 
 describe('pies of compiled operations', () => {
   it('leave out those of one slice, but not the first', () => {
@@ -20,11 +20,6 @@ describe('pies of compiled operations', () => {
 
 describe('the table', () => {
   const column = (name: string, cells: string[] = ['x', 'x']): TableColumn => ({ name, title: name, unit: '', kind: 'text', cell: (row) => cells[row] ?? null });
-  it('finds the row that the link names, of the program that it names', () => {
-    const data = { columns: [column('op', ['dot', 'add', 'dot']), column('program', ['p', 'p', 'q'])], nRows: 3 };
-    expect([rowOfOp(data, 'q', 'dot'), rowOfOp(data, '', 'dot'), rowOfOp(data, 'p', 'mul')]).toEqual([2, 0, -1]);
-  });
-
   it('shows the program only where there are several', () => {
     const hidden = (cells: string[]): boolean => initialView({ columns: [column('program', cells), column('op'), column('category')], nRows: 2 }, []).hidden.has('program');
     expect(hidden(['a', 'a'])).toBe(true);

@@ -5,5 +5,5 @@ import type { ToolProps } from '../tool';
 import { HloStatsView } from './view';
 
 export function HloStats(props: ToolProps): VNode {
-  return <PayloadPage {...props} content={(payload) => <HloStatsView {...props} payload={payload} />} />;
+  return <PayloadPage {...props} format="columns" content={(payload) => <HloStatsView {...props} payload={payload} />} />;
 }

@@ -41,10 +41,3 @@ export function filterOf(donut: string, slice: string): Record<string, string> |
 }
 
 export const TOTALS = ['n_occurrences', 'total_self_time_ps', 'self_fraction'];
-
-/** The row of an operation, of any program where none is named; -1: there is none. */
-export function rowOfOp(data: TableData, program: string, op: string): number {
-  const [ops, programs] = ['op', 'program'].map((name) => data.columns.find((column) => column.name === name));
-  for (let row = 0; row < data.nRows; row++) if (ops?.cell(row) === op && (!program || programs?.cell(row) === program)) return row;
-  return -1;
-}

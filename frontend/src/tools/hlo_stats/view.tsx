@@ -9,8 +9,8 @@ import { Table } from '../../widgets/table/table';
 import { Tail } from '../../widgets/tail';
 import { Donut } from '../donut';
 import { OpCard } from '../op_card';
-import { idleColumns, tableData, type ToolProps } from '../tool';
-import { donutsOf, filterOf, initialView, rowOfOp, TOTALS } from './model';
+import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
+import { donutsOf, filterOf, initialView, TOTALS } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 

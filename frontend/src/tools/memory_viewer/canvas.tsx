@@ -1,4 +1,7 @@
-/** A canvas that fills its box, is drawn anew as its size, the theme or its content change, and tells where the pointer is. */
+/**
+ * Two canvases on each other that fill their box and tell where the pointer is. The ground is drawn anew as its size, the theme or its
+ * content change; what follows the pointer lies on it, so that thousands of boxes are not drawn again.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { tokenColor } from '../../base/color';
@@ -22,6 +25,11 @@ export interface Spot {
 export interface CanvasProps {
   height: number;
   label: string;
+  /** Draws what stays as the pointer moves. */
+  ground: (pen: Pen) => void;
+  /** How much of the ground shows through; default all. */
+  groundAlpha?: number;
+  /** Draws what follows the pointer. */
   draw: (pen: Pen) => void;
   onPoint?: (spot: Spot | null) => void;
   onPick?: (spot: Spot) => void;
@@ -43,40 +51,53 @@ interface Drag {
   to: Spot;
 }
 
+/** A pen for an empty canvas of that size; null where a browser gives none. */
+function opened(canvas: HTMLCanvasElement, width: number, height: number): Pen | null {
+  const context = canvas.getContext('2d');
+  if (!context) return null;
+  const scale = window.devicePixelRatio || 1;
+  const [widthPx, heightPx] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== widthPx || canvas.height !== heightPx) {
+    canvas.width = widthPx;
+    canvas.height = heightPx;
+  }
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.globalAlpha = 1;
+  context.font = `11px ${tokenColor('--font')}`;
+  const known = new Map<string, string>();
+  const color = (token: string): string => {
+    const value = known.get(token) ?? tokenColor(token);
+    known.set(token, value);
+    return value;
+  };
+  return { context, width, height, color };
+}
+
 /** Draws whenever something that the picture depends on has changed. */
-function usePicture(canvas: { current: HTMLCanvasElement | null }, { height, draw }: CanvasProps, drag: Drag | null): void {
-  const width = useWidth(canvas);
+function usePicture(canvas: { current: HTMLCanvasElement | null }, size: { width: number; height: number }, draw: (pen: Pen) => void, drag?: Drag | null): void {
+  const { width, height } = size;
   useLayoutEffect(() => {
-    const element = canvas.current;
-    const context = element?.getContext('2d');
-    if (!element || !context || !width) return;
-    const scale = window.devicePixelRatio || 1;
-    element.width = Math.round(width * scale);
-    element.height = Math.round(height * scale);
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    const known = new Map<string, string>();
-    const color = (token: string): string => {
-      const value = known.get(token) ?? tokenColor(token);
-      known.set(token, value);
-      return value;
-    };
-    context.font = `11px ${tokenColor('--font')}`;
-    draw({ context, width, height, color });
-    if (drag) {
-      context.fillStyle = color('--accent');
-      context.globalAlpha = 0.15;
-      context.fillRect(Math.min(drag.from.x, drag.to.x), 0, Math.abs(drag.to.x - drag.from.x), height);
-    }
+    const pen = canvas.current && width ? opened(canvas.current, width, height) : null;
+    if (!pen) return;
+    draw(pen);
+    if (!drag) return;
+    pen.context.fillStyle = pen.color('--accent');
+    pen.context.globalAlpha = 0.15;
+    pen.context.fillRect(Math.min(drag.from.x, drag.to.x), 0, Math.abs(drag.to.x - drag.from.x), height);
   }, [draw, width, height, isDark.value, drag]);
 }
 
 export function Canvas(props: CanvasProps): VNode {
   const { height, label, onDrag, onPick, onPoint } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
+  const below = useRef<HTMLCanvasElement>(null);
   const latest = useRef(props);
   latest.current = props;
   const [drag, setDrag] = useState<Drag | null>(null);
-  usePicture(canvas, props, drag);
+  const size = { width: useWidth(canvas), height };
+  usePicture(below, size, props.ground);
+  usePicture(canvas, size, props.draw, drag);
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
@@ -105,5 +126,10 @@ export function Canvas(props: CanvasProps): VNode {
     else onPick?.(spot);
   };
   const hands = { onPointerDown: press, onPointerMove: move, onPointerUp: release, onPointerCancel: () => setDrag(null), onPointerLeave: () => onPoint?.(null) };
-  return <canvas ref={canvas} class="mv-canvas" style={{ height: `${height}px` }} role="img" aria-label={label} {...hands} />;
+  return (
+    <div class="mv-canvas" style={{ height: `${height}px` }}>
+      <canvas ref={below} style={{ opacity: props.groundAlpha ?? 1 }} aria-hidden="true" />
+      <canvas ref={canvas} role="img" aria-label={label} {...hands} />
+    </div>
+  );
 }

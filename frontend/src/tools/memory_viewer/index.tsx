@@ -5,5 +5,5 @@ import type { ToolProps } from '../tool';
 import { MemoryViewerView } from './view';
 
 export function MemoryViewer(props: ToolProps): VNode {
-  return <PayloadPage {...props} content={(payload) => <MemoryViewerView payload={payload} params={props.params} setParams={props.setParams} />} />;
+  return <PayloadPage {...props} format="columns" content={(payload) => <MemoryViewerView payload={payload} params={props.params} setParams={props.setParams} />} />;
 }

@@ -1,5 +1,5 @@
 /** The memory viewer's payload as buffers, points and programs; the geometry of its charts. Pure. */
-import { numberOf, rowsOf, scalarNumber, type Cell } from '../../api/table';
+import { numberOf, readerOf, rowsOf, scalarNumber, type Cell } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
 import { categoryToken, paletteToken } from '../../base/color';
 import { format } from '../../base/units';
@@ -42,34 +42,25 @@ function text(cell: Cell | undefined): string {
 }
 
 export function buffersOf(table: Table | undefined): Buffer[] {
-  return rowsOf(table).map((row) => ({
-    id: numberOf(row['buffer_id']) ?? -1,
-    instruction: text(row['instruction']),
-    opcode: text(row['opcode']),
-    category: text(row['category']),
-    sizeBytes: numberOf(row['size_bytes']) ?? 0,
-    unpaddedBytes: numberOf(row['unpadded_bytes']) ?? 0,
-    expansion: numberOf(row['expansion']) ?? 1,
-    shape: text(row['shape']),
-    padded: text(row['padded_dimensions']),
-    opName: text(row['op_name']),
-    first: numberOf(row['first_step']) ?? 0,
-    last: numberOf(row['last_step']) ?? 0,
-    offsetBytes: numberOf(row['offset_bytes']),
-    allocation: numberOf(row['allocation']),
-    isAtPeak: row['is_at_peak'] === true,
-    source: text(row['source']),
-    stack: text(row['stack']),
+  if (!table) return [];
+  const { number, text: words, flag } = readerOf(table);
+  const [id, sizeBytes, unpaddedBytes, expansion] = [number('buffer_id'), number('size_bytes'), number('unpadded_bytes'), number('expansion')];
+  const [first, last, offsetBytes, allocation] = [number('first_step'), number('last_step'), number('offset_bytes'), number('allocation')];
+  const [instruction, opcode, category, shape] = [words('instruction'), words('opcode'), words('category'), words('shape')];
+  const [padded, opName, source, stack, isAtPeak] = [words('padded_dimensions'), words('op_name'), words('source'), words('stack'), flag('is_at_peak')];
+  return Array.from({ length: table.n_rows }, (_, row) => ({
+    ...{ id: id(row) ?? -1, instruction: instruction(row), opcode: opcode(row), category: category(row), sizeBytes: sizeBytes(row) ?? 0 },
+    ...{ unpaddedBytes: unpaddedBytes(row) ?? 0, expansion: expansion(row) ?? 1, shape: shape(row), padded: padded(row), opName: opName(row) },
+    ...{ first: first(row) ?? 0, last: last(row) ?? 0, offsetBytes: offsetBytes(row), allocation: allocation(row), isAtPeak: isAtPeak(row) },
+    ...{ source: source(row), stack: stack(row) },
   }));
 }
 
 export function pointsOf(table: Table | undefined): Point[] {
-  return rowsOf(table).map((row) => ({
-    step: numberOf(row['step']) ?? 0,
-    heldBytes: numberOf(row['held_bytes']) ?? 0,
-    unpaddedBytes: numberOf(row['unpadded_bytes']) ?? 0,
-    instruction: text(row['instruction']),
-  }));
+  if (!table) return [];
+  const { number, text: words } = readerOf(table);
+  const [step, heldBytes, unpaddedBytes, instruction] = [number('step'), number('held_bytes'), number('unpadded_bytes'), words('instruction')];
+  return Array.from({ length: table.n_rows }, (_, row) => ({ step: step(row) ?? 0, heldBytes: heldBytes(row) ?? 0, unpaddedBytes: unpaddedBytes(row) ?? 0, instruction: instruction(row) }));
 }
 
 export function stepsOf(payload: Payload): Steps {
@@ -111,13 +102,13 @@ export interface Colours {
   legend: { name: string; token: string }[];
 }
 
-/** Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the others are grey. */
 /** The buffer that the link names: by its id, else the largest one of an instruction. */
 export function keptOf(buffers: readonly Buffer[], { buffer, op }: Readonly<Record<string, string>>): Buffer | null {
   if (buffer) return buffers.find(({ id }) => String(id) === buffer) ?? null;
   return op ? buffers.filter(({ instruction }) => instruction === op).sort((a, b) => b.sizeBytes - a.sizeBytes)[0] ?? null : null;
 }
 
+/** Kinds of allocations have fixed colours, the opcodes that make most bytes one of the palette's each, the others are grey. */
 export function coloursOf(groups: readonly (readonly Buffer[])[]): Colours {
   const bytes = new Map<string, number>();
   for (const buffers of groups) for (const buffer of buffers) bytes.set(colourKey(buffer), (bytes.get(colourKey(buffer)) ?? 0) + buffer.sizeBytes);

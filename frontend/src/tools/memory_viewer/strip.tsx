@@ -7,6 +7,10 @@ import { boxAt, edgesOf, inOrder, type Buffer, type Colours, type Order } from '
 
 const HEIGHT_PX = 58;
 const NAME_FROM_PX = 56;
+/** Narrower boxes are not seen. */
+const LEAST_PX = 0.3;
+/** Of the buffers, while one is marked. */
+const OTHERS_ALPHA = 0.55;
 
 interface StripProps {
   title: string;
@@ -18,48 +22,59 @@ interface StripProps {
   onPick: (buffer: Buffer | null) => void;
 }
 
-function drawStrip({ context, width, height, color }: Pen, buffers: readonly Buffer[], edges: Float64Array, colours: Colours, marked: Buffer | null): void {
-  context.textBaseline = 'middle';
-  context.textAlign = 'left';
-  buffers.forEach((buffer, i) => {
-    const [left, right] = [(edges[i] ?? 0) * width, (edges[i + 1] ?? 0) * width];
-    const isMarked = marked?.id === buffer.id;
-    if (right - left < 0.3 && !isMarked) return;
-    context.globalAlpha = marked && !isMarked ? 0.5 : 0.9;
-    context.fillStyle = color(colours.token(buffer));
-    context.fillRect(left, 2, Math.max(right - left - (right - left > 3 ? 1 : 0), isMarked ? 2 : 0.5), height - 4);
-    if (right - left > NAME_FROM_PX) {
-      context.save();
-      context.beginPath();
-      context.rect(left, 0, right - left - 5, height);
-      context.clip();
-      context.globalAlpha = 1;
-      context.fillStyle = color('--bg');
-      context.fillText(buffer.instruction, left + 6, height / 2 - 8);
-      context.fillText(format(buffer.sizeBytes, 'bytes'), left + 6, height / 2 + 8);
-      context.restore();
-    }
-    if (isMarked) {
-      context.globalAlpha = 1;
-      context.lineWidth = 2;
-      context.strokeStyle = color('--text');
-      context.strokeRect(left + 1, 1, Math.max(1, right - left - 2), height - 2);
-    }
-  });
+type Box = [left: number, right: number];
+
+function drawBuffer({ context, height, color }: Pen, buffer: Buffer, [left, right]: Box, colours: Colours, leastPx: number): void {
+  context.globalAlpha = 0.9;
+  context.fillStyle = color(colours.token(buffer));
+  context.fillRect(left, 2, Math.max(right - left - (right - left > 3 ? 1 : 0), leastPx), height - 4);
   context.globalAlpha = 1;
+  if (right - left <= NAME_FROM_PX) return;
+  context.save();
+  context.beginPath();
+  context.rect(left, 0, right - left - 5, height);
+  context.clip();
+  context.fillStyle = color('--bg');
+  context.fillText(buffer.instruction, left + 6, height / 2 - 8);
+  context.fillText(format(buffer.sizeBytes, 'bytes'), left + 6, height / 2 + 8);
+  context.restore();
+}
+
+function drawStrip(pen: Pen, buffers: readonly Buffer[], boxOf: (i: number, width: number) => Box, colours: Colours): void {
+  pen.context.textBaseline = 'middle';
+  buffers.forEach((buffer, i) => {
+    const box = boxOf(i, pen.width);
+    if (box[1] - box[0] >= LEAST_PX) drawBuffer(pen, buffer, box, colours, 0.5);
+  });
+}
+
+function drawMarked(pen: Pen, buffer: Buffer, [left, right]: Box, colours: Colours): void {
+  const { context, height, color } = pen;
+  context.textBaseline = 'middle';
+  drawBuffer(pen, buffer, [left, right], colours, 2);
+  context.lineWidth = 2;
+  context.strokeStyle = color('--text');
+  context.strokeRect(left + 1, 1, Math.max(1, right - left - 2), height - 2);
 }
 
 export function Strip({ title, order, buffers, colours, marked, onHover, onPick }: StripProps): VNode {
   const shown = useMemo(() => inOrder(buffers, order), [buffers, order]);
   const edges = useMemo(() => edgesOf(shown), [shown]);
   const under = (spot: Spot): Buffer | null => shown[boxAt(edges, spot.x / spot.width)] ?? null;
-  const draw = useCallback((pen: Pen) => drawStrip(pen, shown, edges, colours, marked), [shown, edges, colours, marked]);
+  const boxOf = (i: number, width: number): Box => [(edges[i] ?? 0) * width, (edges[i + 1] ?? 0) * width];
+  const ground = useCallback((pen: Pen) => drawStrip(pen, shown, boxOf, colours), [shown, edges, colours]);
+  const draw = useCallback((pen: Pen) => {
+    const at = marked ? shown.findIndex(({ id }) => id === marked.id) : -1;
+    if (at >= 0) drawMarked(pen, shown[at] as Buffer, boxOf(at, pen.width), colours);
+  }, [shown, edges, colours, marked]);
   return (
     <figure class="mv-strip">
       <figcaption>{title}</figcaption>
       <Canvas
         height={HEIGHT_PX}
         label={`${title}: ${shown.length.toLocaleString('en-US')} buffers`}
+        ground={ground}
+        groundAlpha={marked ? OTHERS_ALPHA : 1}
         draw={draw}
         onPoint={(spot) => onHover(spot ? under(spot) : null)}
         onPick={(spot) => onPick(under(spot))}

@@ -1,7 +1,7 @@
 /** The memory viewer from top to bottom: program and space, tiles, what fills the peak, its course over the program, advice, tables. */
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
-import { rowsOf, scalarNumber } from '../../api/table';
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { isSameTable, rowsOf, scalarNumber } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
@@ -150,8 +150,18 @@ function Course({ payload, blocks, colours, chosen, setParams }: { payload: Payl
   );
 }
 
+/** The value as it was first given, while what is given is the same. */
+function useKept<T>(given: T, isSame: (one: T, other: T) => boolean): T {
+  const kept = useRef(given);
+  if (kept.current !== given && !isSame(kept.current, given)) kept.current = given;
+  return kept.current;
+}
+
 export function MemoryViewerView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
-  const live = useMemo(() => buffersOf(payload.tables['live']), [payload]);
+  // Zooming into steps asks for other blocks; what fills the peak stays, and is not drawn again.
+  const liveTable = useKept(payload.tables['live'], isSameTable);
+  const allocations = useKept(payload.tables['allocations'], isSameTable);
+  const live = useMemo(() => buffersOf(liveTable), [liveTable]);
   const blocks = useMemo(() => buffersOf(payload.tables['blocks']), [payload]);
   const colours = useMemo(() => coloursOf([live, blocks]), [live, blocks]);
   const [hovered, setHovered] = useState<Buffer | null>(null);
@@ -161,10 +171,22 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
   const chosen: Chosen = { marked: hovered ?? kept, hover: setHovered, pick };
   const program = String(rowsOf(payload.tables['chosen'])[0]?.['program'] ?? '');
   const strip = { buffers: live, colours, marked: chosen.marked, onHover: setHovered, onPick: pick };
-  const { live: liveTable, allocations, advice } = payload.tables;
+  const { advice } = payload.tables;
+  // What the pointer is on changes none of these.
+  const chooser = useMemo(() => <Chooser payload={payload} setParams={setParams} />, [payload]);
+  const tables = useMemo(() => (
+    <>
+      {liveTable && liveTable.n_rows > 0 && (
+        <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
+          <LiveTable table={liveTable} params={params} setParams={setParams} chosen={live.findIndex(({ id }) => id === kept?.id)} onPick={(row) => pick(live[row] ?? null)} />
+        </Section>
+      )}
+      {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
+    </>
+  ), [liveTable, allocations, live, kept, params]);
   return (
     <>
-      <Chooser payload={payload} setParams={setParams} />
+      {chooser}
       {params['op'] && !params['buffer'] && !kept && (
         <p class="muted prose">
           No buffer at the peak or on the map is of <code>{params['op']}</code>: what it makes is small, lies in another memory space, or shares another's memory.
@@ -184,12 +206,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
           <Card buffer={chosen.marked ?? largest} program={program} isKept={kept !== null && !hovered} onClear={() => pick(kept)} />
         </div>
       )}
-      {liveTable && liveTable.n_rows > 0 && (
-        <Section title={liveTable.title} note={liveTable.note || 'click a row to mark its life'}>
-          <LiveTable table={liveTable} params={params} setParams={setParams} chosen={live.findIndex(({ id }) => id === kept?.id)} onPick={(row) => pick(live[row] ?? null)} />
-        </Section>
-      )}
-      {allocations && allocations.n_rows > 0 && <Allocations table={allocations} />}
+      {tables}
     </>
   );
 }

@@ -2,7 +2,7 @@
 import { numberOf, rowsOf } from '../../api/table';
 import type { Table } from '../../api/types';
 import { paletteToken } from '../../base/color';
-import { matches, wordsOf } from '../../base/search';
+import { matches, orderKey, wordsOf } from '../../base/search';
 
 export interface OpNode {
   row: number;
@@ -95,7 +95,7 @@ export function fusionsToOpen(nodes: readonly OpNode[], wanted: Iterable<number>
 const MOST_FUSIONS = 24;
 
 export const SORTS = {
-  name: (node: OpNode) => node.name,
+  name: (node: OpNode) => orderKey(node.name),
   time: (node: OpNode) => node.timePs,
   flops: (node: OpNode) => node.flopsUsed ?? node.flopRate ?? -1,
   hbm: (node: OpNode) => node.hbmUsed ?? node.hbmRate ?? -1,
@@ -123,10 +123,9 @@ export interface TreeRow {
 function sorted(children: readonly OpNode[], { sort, ascending }: TreeView): OpNode[] {
   const key = SORTS[sort];
   const sign = ascending ? 1 : -1;
-  return [...children].sort((a, b) => {
-    const [x, y] = [key(a), key(b)];
-    return sign * (typeof x === 'string' ? x.localeCompare(String(y), 'en', { numeric: true }) : x - Number(y)) || a.row - b.row;
-  });
+  const keyed = children.map((node) => ({ node, key: key(node) }));
+  keyed.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.node.row - b.node.row));
+  return keyed.map(({ node }) => node);
 }
 
 /** Nodes that the search finds, with all above them; null: there is no search. */

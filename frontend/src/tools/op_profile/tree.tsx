@@ -1,6 +1,8 @@
-/** The tree as a table: a row per open node, bars of its use of the device, a click opens what is below or chooses an operation. */
+/** The tree as a table: a row per open node, bars of its use of the device, a click opens what is below or chooses an operation. Of many rows those on screen are drawn. */
 import type { VNode } from 'preact';
+import { useRef } from 'preact/hooks';
 import { exactText, format, plural, UNKNOWN } from '../../base/units';
+import { ROW_PX, Space, useKeptLines, useRows } from '../../widgets/table/rows';
 import { bandToken, type OpNode, type SortName, type TreeRow, type TreeView } from './model';
 
 export interface TreeProps {
@@ -15,16 +17,22 @@ export interface TreeProps {
 }
 
 const INDENT_PX = 16;
+const BAR_PX = 146;
+/** Up to this many rows all are drawn and the page scrolls, not the tree. */
+const ROWS_IN_FULL = 40;
+const MOST_HEIGHT = `min(72vh, ${26 * ROW_PX}px)`;
+
+/** A part of a whole as the background of its number. */
+function barStyle(part: number, token: string): Record<string, string> {
+  return { '--part': `${Math.max(0, Math.min(1, part))}`, '--bar': `var(${token})` };
+}
 
 function Bar({ used, rate, unit }: { used: number | null; rate: number | null; unit: string }): VNode {
   if (used === null) return <span class={rate === null ? 'unknown' : ''}>{rate === null ? UNKNOWN : format(rate, unit)}</span>;
   const tip = `${exactText(Number(used.toPrecision(4)), 'fraction')} of the peak${rate === null ? '' : `\n${format(rate, unit)}`}`;
   return (
-    <span class="op-bar" data-tip={tip}>
-      <span>
-        <i style={{ width: `${Math.max(0, Math.min(1, used)) * 100}%`, background: `var(${bandToken(used)})` }} />
-      </span>
-      <b>{format(used, 'fraction')}</b>
+    <span class="op-bar" data-tip={tip} style={barStyle(used, bandToken(used))}>
+      {format(used, 'fraction')}
     </span>
   );
 }
@@ -49,7 +57,7 @@ function Name({ row, onToggle, onChoose }: { row: TreeRow } & Pick<TreeProps, 'o
   );
 }
 
-function Rest({ row }: { row: TreeRow }): VNode {
+function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
   const { rest, node } = row;
   return (
     <tr class="op-rest">
@@ -60,7 +68,7 @@ function Rest({ row }: { row: TreeRow }): VNode {
         </div>
       </td>
       <td class="n muted">{format(rest?.timePs ?? null, 'ps')}</td>
-      <td colSpan={6} />
+      <td colSpan={nColumns - 2} />
     </tr>
   );
 }
@@ -100,11 +108,8 @@ function Line({ row, chosen, hasOnChip, onToggle, onChoose }: { row: TreeRow } &
         {format(node.timePs, 'ps')}
       </td>
       <td class="n">
-        <span class="op-bar">
-          <span>
-            <i style={{ width: `${node.share * 100}%`, background: `var(${node.kind === 'idle' ? '--c-idle' : '--c-compute'})` }} />
-          </span>
-          <b>{format(node.share, 'fraction')}</b>
+        <span class="op-bar" style={barStyle(node.share, node.kind === 'idle' ? '--c-idle' : '--c-compute')}>
+          {format(node.share, 'fraction')}
         </span>
       </td>
       <td class="n">
@@ -124,21 +129,34 @@ function Line({ row, chosen, hasOnChip, onToggle, onChoose }: { row: TreeRow } &
   );
 }
 
-export function Tree({ rows, view, chosen, hasPeaks, hasOnChip, onToggle, onChoose, onSort }: TreeProps): VNode {
-  const columns: { name: SortName; title: string; tip: string }[] = [
+export function Tree(props: TreeProps): VNode {
+  const { rows, view, chosen, hasPeaks, hasOnChip, onToggle, onChoose, onSort } = props;
+  const columns: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
-    { name: 'time', title: 'Time', tip: 'Self time of all operations below' },
-    { name: 'time', title: 'Share', tip: 'Of the whole' },
-    { name: 'flops', title: hasPeaks ? 'FLOPS' : 'FLOP rate', tip: 'FLOP rate by the peak of the device' },
-    { name: 'hbm', title: hasPeaks ? 'HBM' : 'Bandwidth', tip: 'Bandwidth by the peak of the main memory' },
-    ...(hasOnChip ? [{ name: 'on_chip' as const, title: 'On-chip', tip: 'Bandwidth of on-chip memory by its peak: read, else write' }] : []),
-    { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts' },
-    { name: 'avg', title: 'Average', tip: 'Self time of an occurrence' },
+    { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
+    { name: 'time', title: 'Share', tip: 'Of the whole', widthPx: BAR_PX },
+    { name: 'flops', title: hasPeaks ? 'FLOPS' : 'FLOP rate', tip: 'FLOP rate by the peak of the device', widthPx: BAR_PX },
+    { name: 'hbm', title: hasPeaks ? 'HBM' : 'Bandwidth', tip: 'Bandwidth by the peak of the main memory', widthPx: BAR_PX },
+    ...(hasOnChip ? [{ name: 'on_chip' as const, title: 'On-chip', tip: 'Bandwidth of on-chip memory by its peak: read, else write', widthPx: BAR_PX }] : []),
+    { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts', widthPx: 100 },
+    { name: 'avg', title: 'Average', tip: 'Self time of an occurrence', widthPx: 88 },
   ];
   const sortState = (name: SortName): 'ascending' | 'descending' | 'none' => (view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending');
+  const scroll = useRef<HTMLDivElement>(null);
+  const range = useRows(scroll, rows.length, ROWS_IN_FULL);
+  const line = (at: number): VNode => {
+    const row = rows[at] as TreeRow;
+    return row.rest ? <Rest key={at} row={row} nColumns={columns.length} /> : <Line key={at} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />;
+  };
+  const lines = useKeptLines([props])(range, rows.length, () => '', line);
   return (
-    <div class="table-scroll">
-      <table class="op-tree" role="treegrid" aria-label="Op profile">
+    <div class="table-scroll" ref={scroll} style={rows.length > ROWS_IN_FULL ? { height: MOST_HEIGHT } : {}}>
+      <table class="op-tree" role="treegrid" aria-label="Op profile" aria-rowcount={rows.length + 1}>
+        <colgroup>
+          {columns.map(({ title, widthPx }) => (
+            <col key={title} style={widthPx ? { width: `${widthPx}px` } : {}} />
+          ))}
+        </colgroup>
         <thead>
           <tr>
             {columns.map(({ name, title, tip }) => (
@@ -152,7 +170,9 @@ export function Tree({ rows, view, chosen, hasPeaks, hasOnChip, onToggle, onChoo
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (row.rest ? <Rest key={`rest-${row.node.row}`} row={row} /> : <Line key={row.node.row} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />))}
+          <Space nRows={range.first} nColumns={columns.length} />
+          {lines}
+          <Space nRows={range.total - range.last} nColumns={columns.length} />
         </tbody>
       </table>
     </div>

@@ -1,7 +1,7 @@
 /** Numbers, the map with its slider and card, parts by core and by step, stragglers, collectives, links. */
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { dataUrl, fetchPayload } from '../../api/client';
+import { fetchPayload, payloadUrl } from '../../api/client';
 import { numberColumn, rowsOf, textColumn, textAt } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { categoryToken } from '../../base/color';
@@ -33,7 +33,7 @@ const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 /** What depends on the step (the cores) or on the measure (the cells), asked for apart and kept while the next comes; null: nothing is. */
 function useDetail({ info, run, hosts }: ViewProps, params: Record<string, string> | null, format: 'json' | 'columns', kept: string): Loaded<Payload> {
   const query = { tool: info.name, run, hosts, params: { overview: 'false', ...params } };
-  const url = params ? dataUrl(query, format === 'columns' ? { format } : undefined) : '';
+  const url = params ? payloadUrl(query, format) : '';
   return useLoaded(url, `${run}\n${kept}`, (abort) => fetchPayload(query, format, abort));
 }
 

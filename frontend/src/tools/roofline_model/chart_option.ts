@@ -3,7 +3,7 @@ import type { EChartsCoreOption } from 'echarts/core';
 import { paletteToken } from '../../base/color';
 import { format, threeDigits } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors } from '../../widgets/chart';
-import { extentOf, isPlaced, roofLine, sizeOf, type Point, type Roof } from './model';
+import { distinctPoints, extentOf, isPlaced, roofLine, sizeOf, type Point, type Roof } from './model';
 
 export interface RooflineChart {
   points: readonly Point[];
@@ -39,8 +39,8 @@ const ROOF_DASHES: ('solid' | 'dashed' | 'dotted')[] = ['solid', 'dashed', 'dott
 
 export function chartOption({ points, roofs, peak, categories, chosen }: RooflineChart, color: Colors): EChartsCoreOption {
   const base = baseOption(color);
-  const placed = points.filter(isPlaced);
   const extent = extentOf(points, roofs, peak);
+  const placed = distinctPoints(points.filter(isPlaced), extent, chosen);
   const axis = (name: string, [min, max]: [number, number], label: (value: number) => string): object => ({
     ...axisStyle(color),
     ...{ type: 'log', name, nameLocation: 'middle', min, max, axisLabel: { color: color('--muted'), fontSize: 11, formatter: label, hideOverlap: true } },

@@ -1,6 +1,6 @@
 /** A roofline's points and roofs from the payload's tables; which of them pass the choices made. Pure. */
-import { numberOf, rowsOf, scalarNumber } from '../../api/table';
-import type { Payload } from '../../api/types';
+import { numberOf, readerOf, rowsOf, scalarNumber } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
 import type { TableData, TableView } from '../../widgets/table/model';
 
 export interface Point {
@@ -37,21 +37,27 @@ export function roofsOf(payload: Payload): Roof[] {
   return rowsOf(payload.tables['roofs']).map((row) => ({ name: String(row['name']), title: String(row['title']), bytesPerS: numberOf(row['bytes_per_s']) ?? 0 }));
 }
 
+function pointReader(table: Table, intensity: string, kind: (step: string, row: number) => Point['kind']): (row: number) => Point {
+  const { number, text } = readerOf(table);
+  const positive = (value: number | null): number | null => (value !== null && value > 0 ? value : null);
+  const [op, step, program, category, boundBy] = [text('op'), text('step'), text('program'), text('category'), text('bound_by')];
+  const [flops, rate] = [number(intensity), number('flop_rate_flops_per_s')];
+  const [selfPs, totalPs, share, efficiency] = [number('total_self_time_ps'), number('total_time_ps'), number('self_fraction'), number('efficiency_fraction')];
+  return (row) => ({
+    ...{ kind: kind(step(row), row), row, name: op(row) || step(row), program: program(row), category: category(row), boundBy: boundBy(row) },
+    ...{ intensity: positive(flops(row)), flopRate: positive(rate(row)), timePs: selfPs(row) ?? totalPs(row) ?? 0, share: share(row), efficiency: efficiency(row) },
+  });
+}
+
 /** All points; the intensity is of the memory asked for. */
 export function pointsOf(payload: Payload, memory: string): Point[] {
   const column = memory === BOUND ? 'bound_flops_per_byte' : `${memory}_flops_per_byte`;
-  const point = (kind: Point['kind'], row: number, cells: Record<string, unknown>): Point => {
-    const number = (name: string): number | null => numberOf(cells[name] as number | null);
-    const positive = (value: number | null): number | null => (value !== null && value > 0 ? value : null);
-    return {
-      ...{ kind, row, name: String(cells['op'] ?? cells['step'] ?? ''), program: String(cells['program'] ?? ''), category: String(cells['category'] ?? '') },
-      ...{ boundBy: String(cells['bound_by'] ?? ''), intensity: positive(number(column)), flopRate: positive(number('flop_rate_flops_per_s')) },
-      ...{ timePs: number('total_self_time_ps') ?? number('total_time_ps') ?? 0, share: number('self_fraction'), efficiency: number('efficiency_fraction') },
-    };
+  const points = (table: Table | undefined, kind: (step: string, row: number) => Point['kind']): Point[] => {
+    if (!table) return [];
+    const read = pointReader(table, column, kind);
+    return Array.from({ length: table.n_rows }, (_, row) => read(row));
   };
-  const ops = rowsOf(payload.tables['ops']).map((cells, row) => point('op', row, cells));
-  const programs = rowsOf(payload.tables['programs']).map((cells, row) => point(row < 1 || cells['step'] === 'Average' ? 'program' : 'step', row, cells));
-  return [...ops, ...programs];
+  return [...points(payload.tables['ops'], () => 'op'), ...points(payload.tables['programs'], (step, row) => (row < 1 || step === 'Average' ? 'program' : 'step'))];
 }
 
 /** What the select of steps offers: names of the table of program and steps, as they stand in the link, with what they are called. */
@@ -78,12 +84,12 @@ export function pointsShown(points: readonly Point[], { show, step, passes }: Po
 /** Operations drawn at first: thousands of points take a moment for each change, and lie on one another. */
 export const MOST_DRAWN = 1000;
 
-/** Of many operations those that took most time, in their order; programs, steps and what is `kept` always. */
-export function mainPoints(points: readonly Point[], most: number, kept: (point: Point) => boolean): readonly Point[] {
+/** Of many operations those that took most time, in their order; programs, steps and the operation in row `kept` always. */
+export function mainPoints(points: readonly Point[], most: number, kept: number): readonly Point[] {
   const ops = points.filter(({ kind }) => kind === 'op');
   if (ops.length <= most) return points;
   const main = new Set([...ops].sort((a, b) => b.timePs - a.timePs).slice(0, most));
-  return points.filter((point) => point.kind !== 'op' || main.has(point) || kept(point));
+  return points.filter((point) => point.kind !== 'op' || main.has(point) || point.row === kept);
 }
 
 export function isPlaced(point: Point): point is Point & { intensity: number; flopRate: number } {
@@ -122,6 +128,20 @@ export function roofLine(roof: Roof, peak: number | null, { x, y }: Box): [numbe
 /** Radius of a point in px: its area grows with its share of the time. */
 export function sizeOf(share: number | null): number {
   return share === null ? 9 : 5 + 22 * Math.sqrt(Math.max(0, Math.min(1, share)));
+}
+
+const CELLS = { x: 600, y: 240 };
+
+/** Of points that look like one, in the same place with the same colour and size, the first: an eye cannot tell them apart, drawing each takes its time. */
+export function distinctPoints<P extends Point & { intensity: number; flopRate: number }>(points: readonly P[], { x, y }: Box, kept: Point | undefined): P[] {
+  const cell = (value: number, [low, high]: [number, number], n: number): number => Math.floor((Math.log(value / low) / Math.log(high / low)) * n);
+  const seen = new Set<string>();
+  return points.filter((point) => {
+    const key = [point.kind, point.category, Math.round(sizeOf(point.share)), cell(point.intensity, x, CELLS.x), cell(point.flopRate, y, CELLS.y)].join();
+    if (seen.has(key) && point !== kept) return false;
+    seen.add(key);
+    return true;
+  });
 }
 
 const HIDDEN_AT_FIRST = [

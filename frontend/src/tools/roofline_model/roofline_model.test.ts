@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
-import { BOUND, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
+import { BOUND, distinctPoints, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
 
 const PAYLOAD = payloadOf({
   tables: {
@@ -30,10 +30,18 @@ describe('points', () => {
   });
   it('are of many operations those that took most time, and the chosen one', () => {
     const points = pointsOf(PAYLOAD, BOUND);
-    const names = (most: number, kept = ''): string[] => mainPoints(points, most, ({ name }) => name === kept).map(({ name }) => name);
-    expect(mainPoints(points, 2, () => false)).toBe(points);
+    const names = (most: number, kept = -1): string[] => mainPoints(points, most, kept).map(({ name }) => name);
+    expect(mainPoints(points, 2, -1)).toBe(points);
     expect(names(1)).toEqual(['dot', 'Total', 'Average', '7']);
-    expect(names(1, 'copy')).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
+    expect(names(1, 1)).toEqual(['dot', 'copy', 'Total', 'Average', '7']);
+  });
+  it('are drawn once where they look like one, and the chosen one always', () => {
+    const [dot] = pointsOf(PAYLOAD, BOUND).filter(isPlaced);
+    if (!dot) throw new Error('no point has a place');
+    const [twin, far, other] = [{ ...dot, row: 7 }, { ...dot, intensity: dot.intensity * 2 }, { ...dot, category: 'other' }];
+    const extent = extentOf([dot, far], [], null);
+    expect(distinctPoints([dot, twin, far, other], extent, undefined)).toEqual([dot, far, other]);
+    expect(distinctPoints([dot, twin], extent, twin)).toEqual([dot, twin]);
   });
   it('grow with their share of the time', () => {
     expect(sizeOf(1)).toBeGreaterThan(sizeOf(0.1));

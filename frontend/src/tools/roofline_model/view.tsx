@@ -10,7 +10,7 @@ import { Section, Tiles } from '../../widgets/summary';
 import { parseView, rowFinder, viewChange, type TableColumn, type TableData, type TableView } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
 import { BOUND, initialView, isPlaced, mainPoints, MOST_DRAWN, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
 import './style.css';
@@ -76,20 +76,26 @@ function Filters({ payload, params, setParams, categories, bounds }: { payload: 
 }
 
 interface ChosenProps {
-  chosen: (point: Point) => boolean;
+  /** Row of the chosen operation; -1: none. */
+  chosenOp: number;
   choose: (point: Point) => void;
 }
 
-function Roofline({ payload, data, view, categories, params, setParams, chosen, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps & ChosenProps): VNode {
+function Roofline({ payload, data, view, categories, params, setParams, chosenOp, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps & ChosenProps): VNode {
   const memory = params['memory'] ?? BOUND;
   const show = params['show'] ?? 'all';
   const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
-  const passing = useMemo(() => new Set(rowFinder(data)(view)), [data, view]);
-  const found = pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing.has(row) });
-  const points = params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosen);
+  const passing = useMemo(() => {
+    const passes = new Uint8Array(data.nRows);
+    for (const row of rowFinder(data)({ ...view, sort: null })) passes[row] = 1;
+    return passes;
+  }, [data, view.query, view.filters]);
+  const found = useMemo(() => pointsShown(all, { show, step: params['step'] ?? '', passes: (row) => passing[row] === 1 }), [all, show, params['step'], passing]);
+  const points = useMemo(() => (params['drawn'] === 'all' ? found : mainPoints(found, MOST_DRAWN, chosenOp)), [params['drawn'], found, chosenOp]);
+  const nFound = useMemo(() => found.reduce((n, { kind }) => n + Number(kind === 'op'), 0), [found]);
   const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
   const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
-  const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(chosen) };
+  const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(({ kind, row }) => kind === 'op' && row === chosenOp) };
   const named = categories.slice(0, MOST_NAMED);
   return (
     <>
@@ -116,9 +122,9 @@ function Roofline({ payload, data, view, categories, params, setParams, chosen, 
           </span>
         ))}
       </p>
-      {found.filter(({ kind }) => kind === 'op').length > MOST_DRAWN && (
+      {nFound > MOST_DRAWN && (
         <p class="muted prose">
-          {points === found ? 'Every operation is drawn. ' : `Drawn are the ${MOST_DRAWN.toLocaleString('en-US')} operations that took most time of ${found.filter(({ kind }) => kind === 'op').length.toLocaleString('en-US')}; the table holds them all. `}
+          {points === found ? 'Every operation is drawn. ' : `Drawn are the ${MOST_DRAWN.toLocaleString('en-US')} operations that took most time of ${nFound.toLocaleString('en-US')}; the table holds them all. `}
           <button type="button" class="text-link" onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}>
             {points === found ? 'Draw only the main ones' : 'Draw all'}
           </button>
@@ -163,11 +169,11 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const categories = useMemo(() => wordsOfColumn(data, 'category'), [data]);
-  const cell = (row: number, name: string): string => String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
+  const bounds = useMemo(() => wordsOfColumn(data, 'bound_by'), [data]);
   const { program = '', op } = params;
-  const isChosen = (row: number): boolean => cell(row, 'op') === op && (!program || cell(row, 'program') === program);
-  const choose = (row: number): void => setParams(isChosen(row) ? { program: undefined, op: undefined } : { program: cell(row, 'program'), op: cell(row, 'op') }, 'push');
-  const chosenRow = op ? Array.from({ length: data.nRows }, (_, row) => row).find(isChosen) : undefined;
+  const chosenRow = useMemo(() => (op ? rowOfOp(data, program, op) : -1), [data, program, op]);
+  const cell = (row: number, name: string): string => String(data.columns.find((column) => column.name === name)?.cell(row) ?? '');
+  const choose = (row: number): void => setParams(row === chosenRow ? { program: undefined, op: undefined } : { program: cell(row, 'program'), op: cell(row, 'op') }, 'push');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => (column.name === 'op' ? <span data-tip={`${text}\n${cell(row, 'program')}`}>{text}</span> : undefined);
   return (
     <>
@@ -175,8 +181,8 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
           <Section title="Roofline" note={payload.tables['roofs']?.note || 'of one device; larger points take more time'}>
-            <Filters {...{ payload, params, setParams, categories }} bounds={wordsOfColumn(data, 'bound_by')} />
-            <Roofline {...{ payload, data, view, categories, params, setParams }} chosen={(point) => point.kind === 'op' && Boolean(op) && isChosen(point.row)} choose={(point) => choose(point.row)} />
+            <Filters {...{ payload, params, setParams, categories }} bounds={bounds} />
+            <Roofline {...{ payload, data, view, categories, params, setParams }} chosenOp={chosenRow} choose={(point) => choose(point.row)} />
           </Section>
           {ops && (
             <Section title={ops.title} note={ops.note || 'a click shows what is known of one; the chart shows those that pass the filters'}>
@@ -190,7 +196,7 @@ export function RooflineView({ payload, run, hosts, params, setParams }: { paylo
                 barToken="--c-compute"
                 render={render}
                 onRow={choose}
-                chosenRow={chosenRow}
+                chosenRow={chosenRow < 0 ? undefined : chosenRow}
               />
             </Section>
           )}

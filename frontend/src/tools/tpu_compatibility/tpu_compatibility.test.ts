@@ -6,7 +6,7 @@ import { boxesWith, keyOf, openAtFirst, openRows, scopeOfKey, scopesOf, toggled,
 import type { Box } from './placed';
 
 /** A column of booleans, as the server sends them. */
-const bools = (values: number[]): (number | string | null)[] => values.map(Boolean) as unknown as number[];
+const bools = (values: number[]): boolean[] => values.map(Boolean);
 
 // (graph) { a { b (1 bad), c }, d }, (functions) { f { g (1 bad) } }
 const TABLE = tableOf({

@@ -1,5 +1,6 @@
 /** The head of a table: titles that sort, and under them, when wanted, a filter for each column. */
 import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
 import { parseFilter } from './filter';
 import { choicesOf, type TableColumn, type TableData, type TableView } from './model';
 
@@ -21,7 +22,7 @@ function nextSort(view: TableView, column: TableColumn): TableView['sort'] {
 function FilterField({ column, view, nRows, onView }: { column: TableColumn; nRows: number } & Pick<HeaderProps, 'view' | 'onView'>): VNode {
   const text = view.filters[column.name] ?? '';
   const set = (value: string, how: 'push' | 'replace'): void => onView({ ...view, filters: { ...view.filters, [column.name]: value } }, how);
-  const choices = column.kind === 'bool' ? ['yes', 'no'] : column.kind === 'text' ? choicesOf(column, nRows) : null;
+  const choices = useMemo(() => (column.kind === 'bool' ? ['yes', 'no'] : column.kind === 'text' ? choicesOf(column, nRows) : null), [column, nRows]);
   const label = `Filter ${column.title}`;
   if (choices) {
     const values = column.kind === 'bool' ? choices : choices.map((choice) => `=${choice}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseFilter, parseQuantity } from './filter';
-import { cellText, choicesOf, parseView, PLAIN_VIEW, rowFinder, toCsv, totalOf, viewChange, type Cell, type TableColumn, type TableData } from './model';
+import { cellText, choicesOf, parseView, PLAIN_VIEW, preparations, rowFinder, toCsv, totalOf, viewChange, type Cell, type TableColumn, type TableData } from './model';
 
 function column(name: string, kind: TableColumn['kind'], unit: string, cells: Cell[]): TableColumn {
   return { name, title: name, kind, unit, cell: (row) => cells[row] ?? null };
@@ -42,6 +42,19 @@ describe('rows of a view', () => {
     expect([...find({ ...PLAIN_VIEW, query: 'fusion' })]).toEqual([0, 1]);
     expect([...find({ ...PLAIN_VIEW, query: 'mat' })]).toEqual([2]);
     expect(find(PLAIN_VIEW)).toHaveLength(5);
+  });
+
+  it('of many rows prepares what searching and sorting need, without changing what they find', () => {
+    const many = Array.from({ length: 1000 }, (_, i) => `op.${(i * 7) % 1000}`);
+    const dataOf = (): TableData => ({ columns: [column('s', 'text', '', many)], nRows: many.length });
+    const [ready, fresh] = [dataOf(), dataOf()];
+    expect(preparations(data)).toEqual([]);
+    const steps = preparations(ready);
+    expect(steps).toHaveLength(2);
+    for (const step of steps) step();
+    const view = { ...PLAIN_VIEW, query: 'op.9', sort: { column: 's', descending: false } };
+    expect([...rowFinder(ready)(view)]).toEqual([...rowFinder(fresh)(view)]);
+    expect(many[rowFinder(ready)(view)[1] as number]).toBe('op.90');
   });
 
   it('does 100,000 rows in a moment', () => {

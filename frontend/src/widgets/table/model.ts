@@ -1,5 +1,5 @@
 /** What a table shows: columns and a view (sort, search, filters, hidden columns) become the rows in order. Pure. */
-import { matches, wordsOf } from '../../base/search';
+import { inNameOrder, nameOrder, wordsOf } from '../../base/search';
 import { exactText, format, UNKNOWN } from '../../base/units';
 import { parseFilter, type Cell } from './filter';
 
@@ -14,6 +14,8 @@ export interface TableColumn {
   /** Room for what is drawn beside the text. */
   extraPx?: number;
   cell(row: number): Cell;
+  /** Of a column of texts, where they are known so: the different texts, and each row's place among them (below 0: unknown). */
+  words?: { readonly strings: readonly string[]; readonly codes: ArrayLike<number> };
 }
 
 export interface TableData {
@@ -68,10 +70,15 @@ export function shownColumns(data: TableData, view: TableView): TableColumn[] {
   return data.columns.filter((column) => !view.hidden.has(column.name));
 }
 
-const COLLATOR = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+function wordKeys({ strings, codes }: NonNullable<TableColumn['words']>, nRows: number): Float64Array {
+  const ranks = new Float64Array(strings.length);
+  nameOrder(strings).forEach((code, rank) => { ranks[code] = rank; });
+  return Float64Array.from({ length: nRows }, (_, row) => ranks[codes[row] ?? -1] ?? Number.NaN);
+}
 
 /** Per row a number that sorts as its cell does; NaN: unknown. Texts are ranked once per different text, not compared per row. */
 function sortKeys(column: TableColumn, nRows: number): Float64Array {
+  if (column.words) return wordKeys(column.words, nRows);
   const keys = new Float64Array(nRows).fill(Number.NaN);
   const rank = new Map<string, number>();
   if (column.kind === 'text') {
@@ -79,7 +86,7 @@ function sortKeys(column: TableColumn, nRows: number): Float64Array {
       const cell = column.cell(row);
       if (typeof cell === 'string') rank.set(cell, 0);
     }
-    [...rank.keys()].sort(COLLATOR.compare).forEach((text, place) => rank.set(text, place));
+    inNameOrder(rank.keys()).forEach((text, place) => rank.set(text, place));
   }
   for (let row = 0; row < nRows; row++) {
     const cell = column.cell(row);
@@ -101,30 +108,70 @@ function sortRows(rows: Int32Array, keys: Float64Array, descending: boolean): In
   });
 }
 
-function testsOf(data: TableData, view: TableView): ((row: number) => boolean)[] {
+/** Of each row all that a search looks at, in lower case. A word has no line break in it, so it lies within one of the texts. */
+function searchTexts(data: TableData): string[] {
+  const texts = data.columns.filter((column) => column.kind === 'text');
+  return Array.from({ length: data.nRows }, (_, row) => texts.map((column) => column.cell(row) ?? '').join('\n').toLowerCase());
+}
+
+function testsOf(data: TableData, view: TableView, searched: () => readonly string[]): ((row: number) => boolean)[] {
   const tests: ((row: number) => boolean)[] = [];
   for (const column of data.columns) {
     const text = view.filters[column.name];
     const test = text ? parseFilter(text, column.kind, column.unit) : null;
     if (test) tests.push((row) => test(column.cell(row)));
   }
-  const texts = data.columns.filter((column) => column.kind === 'text');
-  for (const word of wordsOf(view.query)) tests.push((row) => texts.some((column) => matches(String(column.cell(row) ?? ''), [word])));
+  const words = wordsOf(view.query);
+  const texts = words.length ? searched() : [];
+  for (const word of words) tests.push((row) => texts[row]?.includes(word) ?? false);
   return tests;
 }
 
-/** Makes the function that gives the rows of a view in order. It remembers the sort keys of columns once sorted by. */
-export function rowFinder(data: TableData): (view: TableView) => Int32Array {
+type RowFinder = (view: TableView) => Int32Array;
+
+/** What sorting and searching ask of the data, made once. */
+interface Prepared {
+  keys(column: TableColumn): Float64Array;
+  texts(): readonly string[];
+}
+
+const prepared = new WeakMap<TableData, Prepared>();
+
+function preparedOf(data: TableData): Prepared {
+  const known = prepared.get(data);
+  if (known) return known;
   const keysOf = new Map<string, Float64Array>();
+  let texts: string[] | null = null;
+  const made: Prepared = {
+    keys: (column) => {
+      const keys = keysOf.get(column.name) ?? sortKeys(column, data.nRows);
+      keysOf.set(column.name, keys);
+      return keys;
+    },
+    texts: () => (texts ??= searchTexts(data)),
+  };
+  prepared.set(data, made);
+  return made;
+}
+
+const MANY_ROWS = 1000;
+
+/** Steps that make ahead what the first search and the first sorts of many rows would wait for; few rows need none. */
+export function preparations(data: TableData): (() => void)[] {
+  if (data.nRows < MANY_ROWS) return [];
+  const { keys, texts } = preparedOf(data);
+  return [() => void texts(), ...data.columns.filter(({ kind }) => kind === 'text').map((column) => () => void keys(column))];
+}
+
+/** Makes the function that gives the rows of a view in order. What it remembers of the data serves all finders of the same data. */
+export function rowFinder(data: TableData): RowFinder {
   const all = Int32Array.from({ length: data.nRows }, (_, row) => row);
+  const { keys, texts } = preparedOf(data);
   return (view) => {
-    const tests = testsOf(data, view);
+    const tests = testsOf(data, view, texts);
     const rows = tests.length ? all.filter((row) => tests.every((test) => test(row))) : all.slice();
     const column = data.columns.find((candidate) => candidate.name === view.sort?.column);
-    if (!view.sort || !column) return rows;
-    const keys = keysOf.get(column.name) ?? sortKeys(column, data.nRows);
-    keysOf.set(column.name, keys);
-    return sortRows(rows, keys, view.sort.descending);
+    return view.sort && column ? sortRows(rows, keys(column), view.sort.descending) : rows;
   };
 }
 
@@ -170,7 +217,7 @@ export function choicesOf(column: TableColumn, nRows: number, limit = 12): strin
     if (typeof cell === 'string') seen.add(cell);
     if (seen.size > limit) return null;
   }
-  return seen.size > 1 ? [...seen].sort(COLLATOR.compare) : null;
+  return seen.size > 1 ? inNameOrder(seen) : null;
 }
 
 function csvField(cell: Cell): string {

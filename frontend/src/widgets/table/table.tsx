@@ -1,15 +1,15 @@
 /** A table of up to some 100,000 rows: sorts, searches, filters, hides columns; draws only the rows on screen; all by keyboard. */
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../base/clipboard';
+import { whenIdle } from '../../base/rest';
 import { Header } from './header';
-import { cellExact, cellText, PLAIN_VIEW, rowFinder, shownColumns, largestFractions, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
+import { cellExact, cellText, PLAIN_VIEW, preparations, rowFinder, shownColumns, largestFractions, totalOf, type Cell, type TableColumn, type TableData, type TableView } from './model';
+import { ROW_PX, Space, useKeptLines, useRows, type RowRange } from './rows';
 import './style.css';
 import { Toolbar } from './toolbar';
 import { fitWidths, naturalWidths, useRoom } from './widths';
 
-const ROW_PX = 30;
 /** Up to this many rows all are drawn and the page scrolls, not the table. */
 const ROWS_IN_FULL = 40;
 
@@ -37,43 +37,11 @@ export interface TableProps {
   maxHeight?: string;
 }
 
-interface Active {
-  row: number;
-  column: number;
-}
-
-function useRows(scroll: { current: HTMLDivElement | null }, count: number, inFull: number): { first: number; last: number; total: number; reveal: (row: number) => void } {
-  const [, redraw] = useState(0);
-  const virtual = useRef<Virtualizer<HTMLDivElement, Element> | null>(null);
-  const options = {
-    count,
-    getScrollElement: () => scroll.current,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-    initialRect: { width: 0, height: 600 },
-    observeElementRect,
-    observeElementOffset,
-    scrollToFn: elementScroll,
-    onChange: () => redraw((n) => n + 1),
-  };
-  virtual.current ??= new Virtualizer(options);
-  virtual.current.setOptions(options);
-  useLayoutEffect(() => virtual.current?._didMount(), []);
-  useLayoutEffect(() => virtual.current?._willUpdate());
-  const items = virtual.current.getVirtualItems();
-  const reveal = (row: number): void => virtual.current?.scrollToIndex(row, { align: 'auto' });
-  if (count <= inFull) return { first: 0, last: count, total: count, reveal: () => undefined };
-  return { first: items[0]?.index ?? 0, last: (items.at(-1)?.index ?? -1) + 1, total: count, reveal };
-}
-
-/** The bar's length is in proportion to the largest of the column: most shares are small. */
+/** The bar's length is in proportion to the largest of the column: most shares are small. It is the background of one element: a screen has hundreds of them. */
 function Share({ fraction, text, token }: { fraction: number; text: string; token: string }): VNode {
   return (
-    <div class="share">
-      <span>
-        <i style={{ width: `${Math.min(1, Math.max(0, fraction)) * 100}%`, background: `var(${token})` }} />
-      </span>
-      <b>{text}</b>
+    <div class="share" style={{ '--part': `${Math.min(1, Math.max(0, fraction))}`, '--bar': `var(${token})` }}>
+      {text}
     </div>
   );
 }
@@ -92,59 +60,57 @@ function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive:
   return names.filter(Boolean).join(' ');
 }
 
+interface Active {
+  row: number;
+  column: number;
+}
+
 interface BodyProps {
   props: TableProps;
   /** Of each column of fractions. */
   largest: ReadonlyMap<string, number>;
   columns: readonly TableColumn[];
   rows: Int32Array;
-  range: { first: number; last: number; total: number };
+  range: RowRange;
   active: Active;
   id: string;
 }
 
 function Body({ props, largest, columns, rows, range, active, id }: BodyProps): VNode {
-  const lines = [];
-  for (let at = range.first; at < Math.min(range.last, rows.length); at++) {
-    const row = rows[at] as number;
-    lines.push(
-      <tr
-        key={row}
-        aria-rowindex={at + 2}
-        aria-selected={props.onRow ? row === props.chosenRow : undefined}
-        data-at={at}
-        class={props.onRow ? 'to-choose' : undefined}
-        onClick={props.onRow ? () => props.onRow?.(row) : undefined}
-      >
-        {columns.map((column, c) => {
-          const cell = column.cell(row);
-          const isActive = active.row === at && active.column === c;
-          return (
-            <td
-              key={column.name}
-              id={isActive ? `${id}-active` : undefined}
-              data-column={c}
-              data-tip={cell === null ? 'Unknown' : cellExact(column, cell)}
-              class={cellClass(props, column, cell, isActive)}
-            >
-              {cellContent(props, largest, column, row, cell)}
-            </td>
-          );
-        })}
-      </tr>,
-    );
-  }
-  const space = (nRows: number, key: string): VNode | null =>
-    nRows > 0 ? (
-      <tr key={key} class="space" aria-hidden="true">
-        <td colSpan={columns.length} style={{ height: `${nRows * ROW_PX}px` }} />
-      </tr>
-    ) : null;
+  const activeAt = (at: number): number => (active.row === at ? active.column : -1);
+  const line = (at: number, row: number): VNode => (
+    <tr
+      key={at}
+      aria-rowindex={at + 2}
+      aria-selected={props.onRow ? row === props.chosenRow : undefined}
+      data-at={at}
+      class={props.onRow ? 'to-choose' : undefined}
+      onClick={props.onRow ? () => props.onRow?.(row) : undefined}
+    >
+      {columns.map((column, c) => {
+        const cell = column.cell(row);
+        const isActive = activeAt(at) === c;
+        return (
+          <td
+            key={column.name}
+            id={isActive ? `${id}-active` : undefined}
+            data-column={c}
+            data-tip={cell === null ? 'Unknown' : cellExact(column, cell)}
+            class={cellClass(props, column, cell, isActive)}
+          >
+            {cellContent(props, largest, column, row, cell)}
+          </td>
+        );
+      })}
+    </tr>
+  );
+  const rowAt = (at: number): number => rows[at] as number;
+  const lines = useKeptLines([props, columns, largest])(range, rows.length, (at) => `${rowAt(at)} ${activeAt(at)}`, (at) => line(at, rowAt(at)));
   return (
     <tbody>
-      {space(range.first, 'above')}
+      <Space nRows={range.first} nColumns={columns.length} />
       {lines}
-      {space(range.total - range.last, 'below')}
+      <Space nRows={range.total - range.last} nColumns={columns.length} />
     </tbody>
   );
 }
@@ -226,8 +192,9 @@ export function Table(props: TableProps): VNode {
   const [view, setView] = useView(props);
   const [hasFilters, setFilters] = useState(Object.values(view.filters).some(Boolean));
   const find = useMemo(() => rowFinder(data), [data]);
+  useEffect(() => whenIdle(preparations(data)), [data]);
   const rows = useMemo(() => find(view), [find, view.sort, view.query, view.filters]);
-  const columns = shownColumns(data, view);
+  const columns = useMemo(() => shownColumns(data, view), [data, view.hidden]);
   const largest = useMemo(() => largestFractions(data), [data]);
   const natural = useMemo(() => naturalWidths(data, mono), [data]);
   const scroll = useRef<HTMLDivElement>(null);
@@ -236,6 +203,9 @@ export function Table(props: TableProps): VNode {
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
   const widths = fitWidths(columns, natural, useRoom(scroll), !hasToolbar);
+  // Scrolling changes neither.
+  const header = useMemo(() => <Header {...{ data, columns, view, hasFilters, onView: setView }} />, [props, data, columns, view, hasFilters]);
+  const foot = useMemo(() => totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />, [columns, rows, totals]);
   const totalPx = widths.reduce((sum, width) => sum + width, 0);
   return (
     <div class="table-box">
@@ -258,9 +228,9 @@ export function Table(props: TableProps): VNode {
               <col key={column.name} style={{ width: `${widths[i] ?? 0}px` }} />
             ))}
           </colgroup>
-          <Header {...{ data, columns, view, hasFilters, onView: setView }} />
+          {header}
           <Body {...{ props, largest, columns, rows, range, active, id }} />
-          {totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />}
+          {foot}
         </table>
       </div>
       {!rows.length && (

@@ -125,7 +125,7 @@ class StatTable:
 
     def floats_at(self, key: str, rows: Rows) -> npt.NDArray[np.float64]:
         """The first number of each row, NaN where it has none. Not to be written to."""
-        owner, kind, value = self._take(key)
+        owner, kind, value, _ = self._of(key)
         if len(kind) and kind.min() > DOUBLE and kind.max() < TEXT:
             whole = _at(owner, value, rows, _NO_NUMBER)
             return np.where(whole == _NO_NUMBER, np.nan, whole)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,14 @@ class PlaneParts:
     n_damaged: int
 
 
+def _side_by_side(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What the jobs return; a single one needs no thread."""
+    if len(jobs) == 1:
+        return [jobs[0]()]
+    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, _MAX_THREADS))) as pool:
+        return list(pool.map(lambda job: job(), jobs))
+
+
 def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
     """The lines' own fields and pieces. `add_names` gathers strings."""
     starts, sizes = (np.concatenate([_NONE, *column]) for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True))
@@ -100,9 +109,10 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
     large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
-    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, _MAX_THREADS))) as pool:
-        walking = [pool.submit(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
-        looked = list(pool.map(lambda run: spans(file.data, starts[run], sizes[run], _LINE_FIELDS), runs))
+    walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
+    looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS) for run in runs]
+    done = _side_by_side([*walks, *looks])
+    walked, looked = done[: len(walks)], done[len(walks) :]
     values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
     ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
@@ -110,8 +120,7 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
     parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts[:, 3])]
     n_bad = int(bad.sum())
-    for line, walked in zip(large.tolist(), walking, strict=True):
-        cutter = walked.result()
+    for line, cutter in zip(large.tolist(), walked, strict=True):
         ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id
         names[line] = cutter.name_start, cutter.name_size, cutter.display_name_start, cutter.display_name_size
         ends, n_events = cutter.cuts()
@@ -173,8 +182,8 @@ class LineReader:
         """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
         runs = balanced(self.pieces.ends - self.pieces.starts)
         self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
-        with ThreadPoolExecutor(len(runs)) as pool:
-            in_order = list(pool.map(lambda run, decoder: self._read_run(run, decoder, start_ns, open_plane), runs, self.decoders))
+        reads = [partial(self._read_run, run, decoder, start_ns, open_plane) for run, decoder in zip(runs, self.decoders, strict=True)]
+        in_order = _side_by_side(reads)
         found = self.lines
         first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
         n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))

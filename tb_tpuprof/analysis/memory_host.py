@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import together
-from tb_tpuprof.analysis.memory_events import memory_events
+from tb_tpuprof.analysis.memory_events import ask_for_columns, memory_events
 from tb_tpuprof.analysis.memory_floor import Floor, floor_of
 from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, memory_peak
 from tb_tpuprof.analysis.memory_window import window_events
@@ -43,7 +43,7 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, step_marks, memory_events)
+    together(trace, step_marks, memory_events, ask_for_columns)
     events, marked, end_ps = memory_events(trace), step_marks(trace), trace.duration_ps
     found = []
     for m in range(len(events.memories)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import Any
 
@@ -17,8 +18,12 @@ def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     size = n * np.dtype(dtype).itemsize
     if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(n, dtype)
-    memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=_PRIVATE)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    try:
+        memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=_PRIVATE)
+    except OSError:
+        raise MemoryError(f"{size} bytes") from None
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, dtype, n)
 
 

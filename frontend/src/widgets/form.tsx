@@ -92,7 +92,7 @@ export function Choices({ label, name, value, onValue, choices, help, error, tip
       <span id={`${id}-label`} class="field-label" data-tip={tip}>
         {label}
       </span>
-      <div class="segments">
+      <div class="form-segments">
         {choices.map((choice) => (
           <label key={choice.value}>
             <input type="radio" class="hidden-text" name={name} value={choice.value} checked={choice.value === value} onChange={() => onValue(choice.value)} />

@@ -14,7 +14,7 @@ export function Flame({ nodes, zoomed, colouring, chosen, onZoom, onChoose }: Zo
       <ZoomPath nodes={nodes} zoomed={zoomed} onZoom={onZoom} />
       <div class="op-flame" style={{ height: `${levels * LEVEL_PX}px` }}>
         {boxes.map(({ node, left, width, level }) => {
-                  return (
+          return (
             <button
               key={node.row}
               type="button"

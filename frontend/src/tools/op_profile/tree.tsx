@@ -17,7 +17,7 @@ export interface TreeProps {
 }
 
 const INDENT_PX = 16;
-const BAR_PX = 146;
+const BAR_PX = 136;
 /** Up to this many rows all are drawn and the page scrolls, not the tree. */
 const ROWS_IN_FULL = 40;
 const MOST_HEIGHT = `min(72vh, ${26 * ROW_PX}px)`;

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 HUGE_PAGE = 2 * 2**20
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+_UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0)  # more than the machine has may be promised
 
 
 def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -29,4 +30,9 @@ def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
     """n bytes that take memory only where they are written to, by pages of the usual size."""
-    return np.frombuffer(mmap.mmap(-1, n, flags=_PRIVATE), np.uint8) if _PRIVATE and n else np.zeros(n, np.uint8)
+    if not _PRIVATE or not n:
+        return np.zeros(n, np.uint8)
+    try:
+        return np.frombuffer(mmap.mmap(-1, n, flags=_PRIVATE | _UNRESERVED), np.uint8)
+    except OSError:
+        raise MemoryError(f"{n} bytes") from None

@@ -36,3 +36,5 @@ def test_sparse_bytes_begin_as_zeros() -> None:
     made[2**29] = 7
     assert (int(made[0]), int(made[2**29]), int(made[-1]), len(made)) == (0, 7, 0, 2**30)
     assert len(memory.sparse_bytes(0)) == 0
+    with pytest.raises(MemoryError):
+        memory.sparse_bytes(2**60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 
 HUGE_PAGE = 2 * 2**20
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
-_UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0)  # more than the machine has may be promised
+# More than the machine has may be promised; Python before 3.13 has no name for it.
+_UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
 def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

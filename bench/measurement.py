@@ -15,7 +15,7 @@ from statistics import median
 
 from bench.cases import Measure
 from bench.environments import ROOT, peer_python, work_dir
-from bench.requests import READY, Request, Sample
+from bench.requests import READY, WAITING, Request, Sample
 from bench.traces import Run
 
 OURS, PEER = "ours", "peer"
@@ -23,6 +23,7 @@ SIDES = (OURS, PEER)
 TIMEOUT_S = 240
 SLOW_S = 15.0
 MAX_WARM_UP_BYTES = 100_000_000
+SPARE_BYTES, SPARE_TIMES, MAX_SPARE_BYTES = 256 * 2**20, 20, 2 * 2**30
 
 
 @dataclass
@@ -60,7 +61,7 @@ def measure_both(run: Run, measure: Measure, n_rounds: int, sides: tuple[str, ..
 
 
 def warm_up(run: Run, measure: Measure, sides: tuple[str, ...]) -> None:
-    """Ask once before what counts, where that takes seconds: the machine then has the memory that the measured processes will ask for."""
+    """Ask once before what counts, where that takes seconds: programs and files are in the page cache then."""
     if run.size_bytes > MAX_WARM_UP_BYTES:
         return
     for side in sides:
@@ -75,23 +76,42 @@ class ChildFailed(Exception):
 def _sample(run: Run, measure: Measure, side: str) -> Sample:
     folder = run.linked(side)  # also removes the caches that the peer left beside the files
     request = Request(measure.tool, str(folder), run.first_host, measure.mode, measure.reopen, op=measure.op, with_times=measure.with_times)
+    spare = min(MAX_SPARE_BYTES, SPARE_BYTES + SPARE_TIMES * run.size_bytes)
     if measure.reopen:
-        _ask(request, side, measure.peer)
-    seconds, sample = _ask(request, side, measure.peer)
+        _ask(request, side, measure.peer, spare)
+    if measure.from_start:
+        have_spare_memory(spare)
+        spare = 0
+    seconds, sample = _ask(request, side, measure.peer, spare)
     return replace(sample, seconds=seconds) if measure.from_start else sample
 
 
-def _ask(request: Request, side: str, peer: str) -> tuple[float, Sample]:
-    """Seconds from the start of the child to its first answer, and what it measured."""
+def have_spare_memory(n_bytes: int) -> None:
+    """Have the machine hold so much memory that no process uses.
+
+    A virtual machine gives what it frees back to its host within seconds, and takes it again a page at a time, which is slow (2 ms a
+    megabyte has been seen) and has nothing to do with either side.
+    """
+    if os.name != "nt":
+        subprocess.run([sys.executable, "-m", "bench.spare_memory", str(n_bytes)], cwd=ROOT, check=True)
+
+
+def _ask(request: Request, side: str, peer: str, spare_bytes: int) -> tuple[float, Sample]:
+    """Seconds from the start of the child to its first answer, and what it measured, with so much memory at hand when it is asked."""
     python = sys.executable if side == OURS else peer_python(peer)
     command = [python, "-m", f"bench.child_{side if side == OURS else peer}", json.dumps(asdict(request))]
     log = work_dir() / f"{side}.log"
     with log.open("wb") as errors:
         start = time.perf_counter()
-        child = subprocess.Popen(command, cwd=ROOT, env=_child_environment(), stdout=subprocess.PIPE, stderr=errors, text=True)
+        child = subprocess.Popen(
+            command, cwd=ROOT, env=_child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
         watchdog = threading.Timer(TIMEOUT_S, child.kill)
         watchdog.start()
         try:
+            if spare_bytes and _line_that_starts(child, WAITING):
+                have_spare_memory(spare_bytes)
+            _go_on(child)
             ready = _line_that_starts(child, READY)
             seconds = time.perf_counter() - start
             answer = _line_that_starts(child, "{")
@@ -102,6 +122,14 @@ def _ask(request: Request, side: str, peer: str) -> tuple[float, Sample]:
         late = time.perf_counter() - start >= TIMEOUT_S
         raise ChildFailed(f"no answer within {TIMEOUT_S} s" if late else _last_line(log))
     return seconds, Sample(**json.loads(answer))
+
+
+def _go_on(child: subprocess.Popen[str]) -> None:
+    """Let the child ask; one that has ended already says so by its silence."""
+    if child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write("\n")
+            child.stdin.close()
 
 
 def _line_that_starts(child: subprocess.Popen[str], text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
-READY = "ready"
+WAITING, READY = "waiting", "ready"
 N_REPEATS = 5
 ZOOM_FRACTION = 0.01
 ZOOM_START = 0.25
@@ -89,7 +89,12 @@ def timed(ask: Callable[[], Answer], compress: Callable[[bytes], bytes]) -> tupl
 
 
 def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], Answer], compress: Callable[[bytes], bytes]) -> Sample:
-    """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search. Prints READY after the first answer."""
+    """Ask as the request's mode says; `ask` takes the window of a timeline and a text to search.
+
+    Prints WAITING when everything is loaded, and asks when it is answered with a line; prints READY after the first answer.
+    """
+    print(WAITING, flush=True)
+    sys.stdin.readline()
     first, sample = timed(lambda: ask(None, ""), compress)
     print(READY, flush=True)
     if request.mode == "again":

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.native import ascends, number, number_pairs
+from tb_tpuprof.native import ascends, number, split
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
@@ -107,7 +107,8 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
     numbers, span = _Numbers(trace), len(trace.strings) + 1
     program_id = _at(rows, *first_ints(trace, "program_id"))
     hlo_op, no_text = _text_ids(trace, "hlo_op", rows), trace.strings.find("")
-    at, of = number_pairs(program_id, hlo_op)
+    of_program, _ = split(np.empty(0, np.int32), program_id)
+    of, at = split(of_program, hlo_op)
     named = np.full(len(at), -1, np.int64)
     if trace.event_stats.has("tf_op"):
         both, of = number(of * np.int64(span) + (_text_ids(trace, "tf_op", rows) + 1))

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Values, or pairs of them → their distinct ones, and which of these each is. Compiled; twins in `plain_numbering.py`."""
+"""Values → their distinct ones, and which of these each is; rows → groups of equal values. Compiled; twins in `plain_numbering.py`."""
 
 import cython
 import numpy as np
@@ -94,76 +94,12 @@ def _place(
     return i, m, budget
 
 
-def number_pairs(first: cython.const[int64_t][::1], second: cython.const[int64_t][::1]):
-    """Distinct pairs, where each occurs first, and which of them each pair is; see `plain_numbering.number_pairs`."""
-    n: int64_t = first.shape[0]
-    places = np.empty(n, np.int32)
-    place: int32_t[::1] = places
-    bits: cython.int = FIRST_BITS
-    made = np.empty(1 << (bits - 1), np.int64)
-    at: int64_t[::1] = made
-    slots: int32_t[::1] = np.full(1 << bits, -1, np.int32)
-    m: int64_t = 0
-    i: int64_t = 0
-    k: int64_t
-    slot: uint64_t
-    mask: uint64_t = (cython.cast(uint64_t, 1) << bits) - 1
-    budget: int64_t = PROBES_EACH * n + (1 << 20)
-    while i < n:
-        with cython.nogil:
-            while i < n and budget >= 0:
-                slot = _mixed(first[i], second[i]) >> (64 - bits)
-                while slots[slot] >= 0 and (first[at[slots[slot]]] != first[i] or second[at[slots[slot]]] != second[i]):
-                    slot = (slot + 1) & mask
-                    budget -= 1
-                if slots[slot] < 0:
-                    if m == at.shape[0]:
-                        break
-                    slots[slot] = cython.cast(int32_t, m)
-                    at[m] = i
-                    m += 1
-                place[i] = slots[slot]
-                i += 1
-        if budget < 0:  # pairs chosen to fall on one another
-            return _pairs_of_ranks(first, second)
-        if i < n:
-            bits += 1
-            mask = (cython.cast(uint64_t, 1) << bits) - 1
-            made = np.concatenate([made, np.empty_like(made)])
-            at = made
-            slots = np.full(1 << bits, -1, np.int32)
-            with cython.nogil:
-                for k in range(m):
-                    slot = _mixed(first[at[k]], second[at[k]]) >> (64 - bits)
-                    while slots[slot] >= 0:
-                        slot = (slot + 1) & mask
-                        budget -= 1
-                    slots[slot] = cython.cast(int32_t, k)
-    found = made[:m]
-    order = np.lexsort((np.asarray(second)[found], np.asarray(first)[found]))
-    rank = np.empty(m, np.int32)
-    rank[order] = np.arange(m, dtype=np.int32)
-    ranks: int32_t[::1] = rank
-    with cython.nogil:
-        for i in range(n):
-            place[i] = ranks[place[i]]
-    return found[order], places
-
-
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def _mixed(first: int64_t, second: int64_t) -> uint64_t:
     return (cython.cast(uint64_t, first) * GOLDEN ^ cython.cast(uint64_t, second)) * GOLDEN
-
-
-def _pairs_of_ranks(first, second):
-    """As `number_pairs`, by sorting."""
-    _, one = np.unique(np.asarray(first), return_inverse=True)
-    others, other = np.unique(np.asarray(second), return_inverse=True)
-    _, at, places = np.unique(one.reshape(-1) * len(others) + other.reshape(-1), return_index=True, return_inverse=True)
-    return at.astype(np.int64), places.reshape(-1).astype(np.int32)
 
 
 def split(code: cython.const[int32_t][::1], values: cython.const[Whole][::1]):

@@ -15,14 +15,6 @@ def number(values: Int64s) -> tuple[Int64s, Int32s]:
     return distinct, place.reshape(-1).astype(np.int32)
 
 
-def number_pairs(first: Int64s, second: Int64s) -> tuple[Int64s, Int32s]:
-    """(where each distinct pair (first[i], second[i]) occurs first, the pairs ascending; which of them each pair is)."""
-    _, one = np.unique(first, return_inverse=True)
-    others, other = np.unique(second, return_inverse=True)
-    _, at, places = np.unique(one.reshape(-1) * len(others) + other.reshape(-1), return_index=True, return_inverse=True)
-    return at.astype(np.int64), places.reshape(-1).astype(np.int32)
-
-
 def split(code: Int32s, values: Int32s | Int64s) -> tuple[Int32s, Int64s]:
     """Groups of rows parted by their values: (the new group of each row, the first row of each group), in the order of appearance.
 

@@ -232,28 +232,6 @@ def test_number_of_values_that_collide() -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=60), st.integers(0, 9000))
-def test_number_pairs(few: list[tuple[int, int]], n_more: int) -> None:
-    from tb_tpuprof.native import numbering
-
-    pairs = np.array([*few, *((i % 7, i // 7) for i in range(n_more)), *few], np.int64).reshape(-1, 2)
-    first, second = (np.ascontiguousarray(column) for column in pairs.T)
-    found = numbering.number_pairs(first, second)
-    assert same(found, plain_numbering.number_pairs(first, second))
-    assert np.array_equal(pairs[found[0]][found[1]], pairs)
-
-
-def test_number_pairs_that_collide() -> None:
-    from tb_tpuprof.native import numbering
-
-    golden = 0x9E3779B97F4A7C15  # with these all pairs fall into the first slots of the table
-    inverse = pow(golden, -1, 2**64)
-    first = np.arange(40_000, dtype=np.int64)
-    second = np.array([(i * golden ^ i * inverse) % 2**64 for i in range(40_000)], np.uint64).view(np.int64)
-    assert same(numbering.number_pairs(first, second), plain_numbering.number_pairs(first, second))
-
-
-@settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
     from tb_tpuprof.native import sequences

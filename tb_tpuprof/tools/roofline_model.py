@@ -90,7 +90,7 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"),
         _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
         _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), "ps"),
-        _number("self_fraction", "Share", share, "fraction", "Self time by the devices' time"),
+        _number("self_fraction", "Share of device time", share, "fraction", "Self time by the devices' time"),
         _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all rows above"),
         _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the devices' time"),
         _number("time_per_device_ps", "Time per device", one.time_ps / max(one.n_devices, 1), "ps", "Total time by the number of devices"),
@@ -216,7 +216,7 @@ def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
     speed = rates(ops.work, ops.time_ps, found.roofs).flops_per_s
     top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
     share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
-    text = f"No peak is known, so there is no roof. `{ops.name[top]}` takes most of the operations' time, {share}"
+    text = f"No peak is known, so there is no roof. `{ops.name[top]}` takes the most of the operations' time, {share}"
     text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
     details = (f"The highest rate is that of `{ops.name[fastest]}`: {format_value(float(speed[fastest]), 'flops_per_s')}.",)
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}

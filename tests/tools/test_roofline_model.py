@@ -80,7 +80,7 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert payload.verdict.level == "unknown"
     ops = cells(payload, "ops")
     top = int(np.argmax(ops["total_self_time_ps"]))  # type: ignore[arg-type]
-    assert payload.verdict.text.startswith(f"No peak is known, so there is no roof. `{ops['op'][top]}` takes most")
+    assert payload.verdict.text.startswith(f"No peak is known, so there is no roof. `{ops['op'][top]}` takes the most")
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
     found = cells(payload, "programs")

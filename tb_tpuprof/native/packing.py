@@ -1,10 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with what they look like, and whole numbers in few bytes. Compiled; twins in `plain_packing.py`."""
+"""Columns for the screen: boxes with what they look like, whole numbers in few bytes, and these compressed; see `plain_packing.py`."""
 
 import cython
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
+from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.tb_tpuprof.native.deflate import Writer, deflate_all, deflated_room
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 KEEP = cython.declare(uint8_t, 255)
@@ -163,32 +165,22 @@ def in_planes(
                 out[k * n + i] = cython.cast(uint8_t, (values[i] - base) >> (8 * k))
 
 
-def is_dense(data: cython.const[uint8_t][::1], chunk_bytes: int64_t):
-    """Of each chunk whether its bytes are nearly as good as random; see `plain_packing.is_dense`."""
+def deflated(data: cython.const[uint8_t][::1]):
+    """Blocks of deflate, the last of them ending on a byte; see `plain_packing.deflated`."""
     size: int64_t = data.shape[0]
-    n_chunks: int64_t = (size + chunk_bytes - 1) // chunk_bytes
-    found = np.zeros(n_chunks, np.uint8)
-    out: uint8_t[::1] = found
-    counts: int64_t[256]
-    chunk: int64_t
-    i: int64_t
-    n: int64_t
-    pairs: int64_t
+    blocks = PyBytes_FromStringAndSize(cython.NULL, deflated_room(size))
+    start: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(blocks))
+    writer: cython.pointer(Writer) = cython.cast(cython.pointer(Writer), malloc(cython.sizeof(Writer)))
+    if writer == cython.NULL:
+        raise MemoryError
+    writer.out = start
+    writer.bits = 0
+    writer.n_bits = 0
     with cython.nogil:
-        for chunk in range(n_chunks):
-            for i in range(256):
-                counts[i] = 0
-            n = 0
-            i = chunk * chunk_bytes
-            while i < min(size, (chunk + 1) * chunk_bytes):
-                counts[data[i]] += 1
-                n += 1
-                i += 16
-            pairs = 0
-            for i in range(256):
-                pairs += counts[i] * counts[i]
-            out[chunk] = pairs * 24 < n * (n + 24)
-    return found.view(np.bool_)
+        deflate_all(writer, cython.address(data[0]) if size else start, size)
+    size = writer.out - start
+    free(writer)
+    return blocks[:size]
 
 
 @cython.final

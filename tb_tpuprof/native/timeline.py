@@ -264,61 +264,57 @@ class Rows:
     @cython.exceptval(check=False)
     def row_boxes(self, boxes: _Boxes, row: int32_t, begin: int64_t, end: int64_t, pixel_ps: int64_t) -> cython.bint:
         """Append the boxes of one row; False where memory is out."""
-        bucket: int64_t = -1
-        bucket_end: int64_t = begin  # looked up rather than divided for: most events lie where the one before does
-        this_bucket: int64_t
-        longest: int64_t
         starts: cython.pointer(cython.const[int64_t]) = cython.address(self.start[0]) if self.start.shape[0] else cython.NULL
         durations: cython.pointer(cython.const[int64_t]) = cython.address(self.duration[0]) if self.start.shape[0] else cython.NULL
         order: cython.pointer(cython.const[int32_t]) = cython.address(self.event_at[0]) if self.event_at.shape[0] else cython.NULL
         box: Box
-        box.n_merged = 0
         box.unused = 0
         box.row = row
-        box.longest = 0
         i: int64_t = self.first_after(row, begin)
         last: int64_t = self.row_at[row + 1]
-        size: int64_t
+        first: int64_t
+        limit: int64_t = begin + 2 * pixel_ps  # where the two pixels end; divided for only where those after them are empty
         block: int64_t
+        longest: int64_t
+        duration: int64_t
         level: cython.int
         e: int32_t
-        tail: int32_t = 0
-        begin_ps: int64_t
+        event: int32_t
+        is_longer: int32_t  # all bits or none: which event is the longest is hard to foresee
         while i < last:
-            e = order[i]
-            begin_ps = starts[e]
-            if begin_ps >= end:
+            event = order[i]
+            box.start = starts[event]
+            if box.start >= end:
                 break
-            longest = durations[e]
-            size = 1
-            this_bucket = -2
+            longest = durations[event]
+            first = i
+            i += 1
             if longest < pixel_ps:
-                this_bucket = bucket
-                if bucket < 0 or begin_ps >= bucket_end:
-                    this_bucket = max(begin_ps - begin, 0) // (2 * pixel_ps)
-                    bucket_end = begin + (this_bucket + 1) * 2 * pixel_ps
-                level = self.block_level(i, last, min(bucket_end, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
-                if level > 0:
-                    size <<= level * FAN_BITS
-                    block = self.first_block[level - 1] + (i >> (level * FAN_BITS))
-                    longest = self.longest[block]
-                    e = self.longest_event[block]
-            if box.n_merged == 0 or this_bucket != bucket:
-                if box.n_merged > 0:
-                    box.duration = starts[tail] + durations[tail] - box.start
-                    if not boxes.append(box):
-                        return False
-                box.start = begin_ps
-                box.n_merged = 0
-                box.longest = -1
-                bucket = this_bucket if this_bucket >= 0 else -1
-            box.n_merged += cython.cast(int32_t, size)
-            tail = order[i + size - 1]
-            if longest > box.longest:
-                box.longest = longest
-                box.event = e
-            i += size
-        if box.n_merged > 0:
-            box.duration = starts[tail] + durations[tail] - box.start
-            return boxes.append(box)
+                if box.start >= limit:
+                    limit += 2 * pixel_ps
+                    if box.start >= limit:
+                        limit += (box.start - limit) // (2 * pixel_ps) * 2 * pixel_ps + 2 * pixel_ps
+                while i < last:
+                    level = self.block_level(i, last, min(limit, end), pixel_ps) if (i & (FAN - 1)) == 0 else 0
+                    if level > 0:
+                        block = self.first_block[level - 1] + (i >> (level * FAN_BITS))
+                        duration = self.longest[block]
+                        e = self.longest_event[block]
+                        i += cython.cast(int64_t, 1) << (level * FAN_BITS)
+                    else:
+                        e = order[i]
+                        duration = durations[e]
+                        if starts[e] >= limit or duration >= pixel_ps or starts[e] >= end:
+                            break
+                        i += 1
+                    is_longer = -cython.cast(int32_t, duration > longest)
+                    longest = duration if duration > longest else longest
+                    event ^= (event ^ e) & is_longer
+            box.longest = longest
+            box.event = event
+            box.n_merged = cython.cast(int32_t, i - first)
+            e = order[i - 1]
+            box.duration = starts[e] + durations[e] - box.start
+            if not boxes.append(box):
+                return False
         return True

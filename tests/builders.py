@@ -19,6 +19,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tb_tpuprof.ingest.hlo_programs import programs_of
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
@@ -63,6 +65,10 @@ class Blobs:
     def read(self, position: int, size: int) -> bytes:
         """The bytes that were put at a position."""
         return self.parts[position][:size]
+
+    def block(self, position: int, size: int) -> np.ndarray:
+        """The same as an array."""
+        return np.frombuffer(self.read(position, size), np.uint8)
 
     def event_stats(self, _trace: Trace, _event: int) -> list[tuple[str, str | int | float]]:
         """Nothing: drawn traces keep all stats in their tables."""

@@ -171,6 +171,10 @@ class HloOps:
         columns |= {key: getattr(self, key)[rows] for key in (*_SUMS, "program", "energy_j", "instruction", "metadata", "host")}
         return replace(self, **columns)
 
+    def kept(self, mask: npt.NDArray[np.bool_]) -> HloOps:
+        """The operations that are marked, in their order; these ones themselves where all are."""
+        return self if mask.all() else self.taken(np.flatnonzero(mask))
+
 
 _TEXTS = ("name", "category", "provenance", "source", "twin", "core")
 _SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_cost import HloCosts, module_costs
-from tb_tpuprof.analysis.memory_accesses import SPACES, bytes_by_space
+from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
@@ -41,6 +41,10 @@ class Work:
         """The work of some of the operations."""
         return Work(self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows], self.is_known[rows])
 
+    def kept(self, mask: npt.NDArray[np.bool_]) -> Work:
+        """The work of the operations that are marked, in their order."""
+        return self if mask.all() else self.taken(np.flatnonzero(mask))
+
 
 def join_work(parts: Iterable[Work]) -> Work:
     """Operations one after another."""
@@ -66,8 +70,12 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
     at = np.full(n, -1, np.int64)
     at[rows] = np.arange(len(rows))
     owner, position, size = stats.places("memory_access_breakdown")
-    used = np.flatnonzero(at[owner] >= 0)
-    space[:, at[owner[used]]] = bytes_by_space(trace, position[used], size[used])
+    column = at[owner]
+    if len(column) and column.min() < 0:
+        used = np.flatnonzero(column >= 0)
+        column, position, size = column[used], position[used], size[used]
+    space[:, column] = 0
+    add_bytes(trace, position, size, column, space)
     return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
 
 

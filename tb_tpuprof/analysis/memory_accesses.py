@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import parts, spans
+from tb_tpuprof.native import add_records
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
 
 # Memories that an operation moves bytes in. HBM: both ways together; the others by direction.
 SPACES = ("hbm", "cmem_read", "cmem_write", "vmem_read", "vmem_write")
@@ -17,47 +19,36 @@ _ROW = np.full((4, 3), -1, np.int64)  # row of SPACES by memory space (1 HBM, 2 
 _ROW[1, :] = 0
 _ROW[2, :] = 1, 1, 2
 _ROW[3, :] = 3, 3, 4
-_ACCESS = np.array((1, 2, 3), np.int64)
 _MAX_SIZE = 4096
 _MAX_GAP = 1 << 16
 _MAX_BLOCK = 1 << 24
 
 
-def bytes_by_space(trace: Trace, position: Int64s, size: Int64s) -> npt.NDArray[np.float64]:
-    """float64[5, n]: bytes in each of SPACES that the messages at these positions in the file name; what is damaged adds nothing."""
-    result = np.zeros((len(SPACES), len(position)))
+def add_bytes(trace: Trace, position: Int64s, size: Int64s, column: Int64s, total: Floats) -> None:
+    """Add to total (float64[5, n]) what each message names: bytes in each of SPACES, in the message's column.
+
+    Messages stand at these positions in the file; what is damaged or unreasonably long adds nothing.
+    """
+    if len(position) > 1 and not (position[1:] > position[:-1]).all():
+        order = np.argsort(position, kind="stable")
+        position, size, column = position[order], size[order], column[order]
     size = np.where(size <= _MAX_SIZE, size, 0)
-    order = np.argsort(position, kind="stable")
-    for rows in _blocks(order, position, size):
-        first, last = int(position[rows].min()), int((position[rows] + size[rows]).max())
-        data = np.frombuffer(trace.source.read(first, last - first), np.uint8)
-        start = position[rows] - first
-        result[:, rows] = _sums(data, start, np.minimum(start + size[rows], len(data)) - start)
-    return result
+    for rows in _blocks(position, size):
+        first = int(position[rows][0])
+        data = trace.source.block(first, int((position[rows] + size[rows]).max()) - first)
+        add_records(data, position[rows] - first, size[rows], column[rows], _ROW, total)
 
 
-def _blocks(order: npt.NDArray[np.intp], position: Int64s, size: Int64s) -> list[npt.NDArray[np.intp]]:
-    """Messages that lie close together, to be read at once."""
-    blocks: list[npt.NDArray[np.intp]] = []
-    if not len(order):
-        return blocks
-    start = position[order]
-    apart = np.append(False, start[1:] - (start + size[order])[:-1] > _MAX_GAP)
-    group = np.cumsum(apart)
-    for part in np.split(order, np.flatnonzero(apart)) if group[-1] else [order]:
-        begin = position[part]
-        cuts = np.flatnonzero(np.diff((begin - begin[0]) // _MAX_BLOCK)) + 1
-        blocks += np.split(part, cuts)
+def _blocks(position: Int64s, size: Int64s) -> list[slice]:
+    """Messages that lie close together, to be read at once. Positions ascend."""
+    if not len(position):
+        return []
+    apart = position[1:] - (position + size)[:-1] > _MAX_GAP
+    cuts = [0, *(np.flatnonzero(apart) + 1).tolist(), len(position)]
+    blocks = []
+    for a, b in itertools.pairwise(cuts):
+        while a < b:
+            end = min(b, max(a + 1, int(np.searchsorted(position, position[a] + _MAX_BLOCK))))
+            blocks.append(slice(a, end))
+            a = end
     return blocks
-
-
-def _sums(data: Bytes, start: Int64s, size: Int64s) -> npt.NDArray[np.float64]:
-    """Field 1, repeated: an access, with 1 operation, 2 memory space, 3 bytes."""
-    offsets, starts, sizes = parts(data, start, np.maximum(size, 0), 1)
-    values, found, _, _ = spans(data, starts, sizes, _ACCESS)
-    message = np.repeat(np.arange(len(start)), np.diff(offsets))
-    operation, space, n_bytes = np.where(found > 0, -1, values).T  # numbers have no size
-    known = (space > 0) & (space < len(_ROW)) & (operation >= 0) & (operation < 3) & (n_bytes > 0) & (n_bytes < 2**62)
-    key = _ROW[space[known], operation[known]] * len(start) + message[known]
-    total = np.bincount(key, n_bytes[known].astype(np.float64), len(SPACES) * len(start))
-    return total.reshape(len(SPACES), len(start)).astype(np.float64)

@@ -135,9 +135,9 @@ def _largest(values: Floats) -> Floats:
     return found
 
 
-def total_work(work: Work, rows: npt.NDArray[np.intp]) -> Work:
-    """Several operations as one; those whose work is not known add nothing."""
-    one = work.taken(rows)
+def total_work(work: Work, mask: npt.NDArray[np.bool_]) -> Work:
+    """The operations that are marked as one; those whose work is not known add nothing."""
+    one = work.kept(mask)
     sums = [np.array([values.sum()]) for values in (one.flops, one.model_flops, one.n_bytes)]
     return Work(sums[0], sums[1], sums[2], one.space_bytes.sum(axis=1, keepdims=True), np.array([bool(one.is_known.any())]))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import union_ps
 from tb_tpuprof.analysis.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.memory_accesses import bytes_by_space
+from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
@@ -125,7 +125,10 @@ def _tpu_work(trace: Trace) -> tuple[float, float]:
             count += np.bincount(trace.events["metadata"][device_spans(trace, line).rows], minlength=n)
     owner, position, size = stats.places("memory_access_breakdown")
     used = np.flatnonzero(count[owner])
-    hbm[owner[used]] = bytes_by_space(trace, position[used], size[used])[0]
+    hbm[owner[used]] = 0
+    told = np.zeros((len(SPACES), n))
+    add_bytes(trace, position[used], size[used], owner[used], told)
+    hbm += told[0]
     containers = [i for i in (trace.strings.find(name) for name in CONTAINERS) if i >= 0]
     counted = (program != -1) & (symbol != 0) & ~np.isin(stats.dense_texts("hlo_category", n), containers)
     times = np.where(counted, count, 0).astype(np.float64)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterator
 
 from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.files import filesystem, is_url, read_file, storage_errors
@@ -21,7 +18,7 @@ STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
 _MAX_FILES = 10_000
 
 
-def programs_of(trace: Trace, block: Callable[[int, int], npt.NDArray[np.uint8]] | None = None) -> Programs:
+def programs_of(trace: Trace) -> Programs:
     """Programs of the trace itself, then those in files beside it whose ids the trace lacks."""
     own = list(_in_trace(trace))
     known = {program.program_id for program in own}
@@ -33,7 +30,7 @@ def programs_of(trace: Trace, block: Callable[[int, int], npt.NDArray[np.uint8]]
     def read(program: Program) -> HloModule:
         if program.path:
             return read_program(program)
-        data = (block or trace.source.read)(program.position, program.size_bytes)
+        data = trace.source.block(program.position, program.size_bytes)
         return decode_hlo(data, f"{trace.info.path}: {program.title}", program.program_id)
 
     return Programs([*own, *beside], read)

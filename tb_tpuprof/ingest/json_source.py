@@ -114,6 +114,10 @@ class PackedJsonSource(JsonSource):
         """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
         return read_packed_range(self.state, position, size)
 
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array."""
+        return np.frombuffer(self.read(position, size), np.uint8)
+
 
 def shown(value: object) -> Value:
     """A JSON value as an argument's value: numbers and texts as they are, all else as compact JSON, cut where it is long."""

@@ -46,7 +46,7 @@ class FileSource:
 
     def programs(self, trace: Trace) -> Programs:
         """The compiled programs of the host."""
-        return programs_of(trace, self.block)
+        return programs_of(trace)
 
     def _message(self, position: int) -> bytes:
         """The event's message, whose tag stands at `position`."""

@@ -68,6 +68,10 @@ class MessageSource:
         """Bytes of stats, which stand end to end."""
         return bytes(self.blob[position : position + size])
 
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array."""
+        return np.frombuffer(self.read(position, size), np.uint8)
+
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
         """All stats of an event."""
         position = int(trace.events["position"][event])

@@ -23,7 +23,7 @@ try:
     from tb_tpuprof.native.tallies import extremes, histogram, matches, range_totals, sums, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
-    from tb_tpuprof.native.wire import fields, ints, parts, spans
+    from tb_tpuprof.native.wire import add_records, fields, ints, parts, spans
 
     IS_COMPILED = True
 except ImportError:
@@ -37,13 +37,13 @@ except ImportError:
     from tb_tpuprof.native.plain_tallies import extremes, histogram, matches, range_totals, sums, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
-    from tb_tpuprof.native.plain_wire import fields, intern, ints, joined, parts, spans
+    from tb_tpuprof.native.plain_wire import add_records, fields, intern, ints, joined, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "ascends", "by_start", "classes_of", "cover", "deflated", "enclose",
-    "extremes", "fields", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes", "look_up", "match", "matches",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "ascends", "by_start", "classes_of", "cover", "deflated",
+    "enclose", "extremes", "fields", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes", "look_up", "match", "matches",
     "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals", "relabel", "rows_of", "runs",
     "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
 ]  # fmt: skip

@@ -52,6 +52,27 @@ def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints) -> tuple[Ints, 
     return values, found, counts, bad
 
 
+def add_records(data: Bytes, starts: Ints, sizes: Ints, columns: Ints, rows: Ints, out: npt.NDArray[np.float64]) -> None:
+    """Sum amounts by kind: field 1 of each message, repeated, is a record of 1 first, 2 second (0 where absent) and 3 amount.
+
+    An amount is added to out[rows[second, first], column of the message]; those of kinds that `rows` lacks or has -1 for, and
+    amounts that are not within 1 … 2^62 - 1, are left out. A malformed message or record counts up to the damage.
+    """
+    blob = data.data
+    for start, size, column in zip(starts.tolist(), sizes.tolist(), columns.tolist(), strict=True):
+        if not _is_inside(start, size, len(blob)):
+            continue
+        for key, wire, value, length, _ in _walk(blob, start, start + size):
+            if key != 1 or wire != 2:
+                continue
+            record = {1: 0, 2: 0, 3: 0}
+            record |= {k: v if w == 0 else -1 for k, w, v, _, _ in _walk(blob, value, value + length)}
+            first, second, amount = record[1], record[2], record[3]
+            is_known = 0 <= second < rows.shape[0] and 0 <= first < rows.shape[1] and 0 < amount < 2**62
+            if is_known and rows[second, first] >= 0:
+                out[rows[second, first], column] += amount
+
+
 def parts(data: Bytes, starts: Ints, sizes: Ints, number: int) -> tuple[Ints, Ints, Ints]:
     """The repeated messages of one field in many messages: (offsets [n + 1], starts, sizes)."""
     blob = data.data

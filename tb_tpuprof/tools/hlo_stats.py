@@ -35,7 +35,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     speed = rates(ops.work, ops.time_ps, found.roofs)
     texts = expression_texts(session, found, shown)
     bound = Words(speed.bound_by + 1, ("Unknown", "Compute", *TITLES))
-    own = ops.taken(np.flatnonzero(~ops.is_sparse))
+    own = ops.kept(~ops.is_sparse)
     main = Words(bound.codes[~ops.is_sparse], bound.strings)
     tables = {
         "ops": ops_table(ops, speed, shown, texts),

@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.roofline import TITLES, Rates, Roofs, rates, ratio, tot
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
-from tb_tpuprof.tools.clocks import clocks_of
+from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.units import format_fraction, format_value
@@ -42,14 +42,13 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
     found = find_ops(session, hosts, TOOL.name, steps, step_work)
     with_transfers = bool(params["transfers"])
-    ops = found.ops.taken(np.flatnonzero(~found.ops.is_sparse))
+    ops = found.ops.kept(~found.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)
     whole_ps = ops.total_ps - (0 if with_transfers else int(ops.time_ps[moves].sum()))
     if not with_transfers:
-        ops = ops.taken(np.flatnonzero(~moves))
+        ops = ops.kept(~moves)
     clocks = clocks_of(session, hosts)
-    starts = [marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), clocks.correction_ns, strict=True)]
-    common = common_steps(session.map(steps, hosts), starts)
+    common = common_steps(session.map(steps, hosts), _starts(session, hosts, clocks))
     each = sum_step_work(session.map(step_work, hosts), common.rows)
     whole = _whole(ops, whole_ps, each, with_transfers)
     tables = {
@@ -62,13 +61,20 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(ops, whole, found), told)
 
 
+def _starts(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> list[int]:
+    """When each host's trace begins, in nanoseconds; a single host has none to be compared with."""
+    if len(hosts) < 2:
+        return [0] * len(hosts)
+    return [marks.start_ns + add for marks, add in zip(session.map(clock_marks, hosts), clocks.correction_ns, strict=True)]
+
+
 def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> Whole:
     """Total, average of the steps, steps."""
-    total = total_work(ops.work, np.flatnonzero(~ops.is_container))
+    total = total_work(ops.work, ~ops.is_container)
     time = each.time_ps if with_transfers else each.time_ps - each.transfer_ps
     if not len(each):
         return Whole(("Total",), np.array([whole_ps]), total)
-    mean = total_work(each.work, np.arange(len(each))).times(np.array([1]))
+    mean = total_work(each.work, np.ones(len(each), np.bool_)).times(np.array([1]))
     mean = Work(mean.flops / len(each), mean.model_flops / len(each), mean.n_bytes / len(each), mean.space_bytes / len(each), mean.is_known)
     names = ("Total", "Average", *each.name)
     return Whole(names, np.concatenate([[whole_ps], [int(time.mean())], time]).astype(np.int64), join_work([total, mean, each.work]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tb_tpuprof.native import fields
 from tb_tpuprof.trace.trace import TraceSource
 from tb_tpuprof.trace.wire import read_varint
@@ -20,7 +18,7 @@ def messages_within(source: TraceSource, position: int, size: int, number: int) 
     found: list[tuple[int, int]] = []
     end = position + size
     while position < end:
-        data = np.frombuffer(source.read(position, min(WINDOW_BYTES, end - position)), np.uint8)
+        data = source.block(position, min(WINDOW_BYTES, end - position))
         rows, bad = fields(data, 0, len(data))
         kept = rows[(rows[:, 0] == number) & (rows[:, 1] == _DELIMITED), 2:]
         found += [(position + start, length) for start, length in kept.tolist()]

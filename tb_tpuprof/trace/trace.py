@@ -25,6 +25,10 @@ class TraceSource(Protocol):
         """`size` bytes from `position`. Raises StorageError where the file is gone or has changed."""
         ...
 
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array: much is not copied once more."""
+        ...
+
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, str | int | float]]:
         """All stats of an event as (name, value), in the file's order; bytes become a note of their size."""
         ...

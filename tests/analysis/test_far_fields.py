@@ -20,9 +20,9 @@ class Counting(BytesSource):
 
     n_bytes = 0
 
-    def read(self, position: int, size: int) -> bytes:
+    def block(self, position: int, size: int) -> np.ndarray:
         self.n_bytes += size
-        return super().read(position, size)
+        return super().block(position, size)
 
 
 def source_of(data: bytes) -> Counting:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.memory_accesses import SPACES, bytes_by_space
+from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tests.synthetic import memory_accesses
 
 
@@ -24,12 +24,14 @@ class Held:
             self.spans.append((len(self.data), len(message)))
             self.data += message + b"\xff" * gap
 
-    def read(self, position: int, size: int) -> bytes:
-        return self.data[position : position + size]
+    def block(self, position: int, size: int) -> np.ndarray:
+        return np.frombuffer(self.data[position : position + size], np.uint8)
 
     def sums(self) -> Any:
         position, size = np.array(self.spans, np.int64).reshape(-1, 2).T
-        return bytes_by_space(cast(Any, self), position, size)
+        found = np.zeros((len(SPACES), len(position)))
+        add_bytes(cast(Any, self), position, size, np.arange(len(position)), found)
+        return found
 
 
 ACCESS = st.tuples(st.integers(0, 4), st.integers(0, 6), st.integers(0, 2**40))

@@ -108,8 +108,8 @@ class BytesSource(FileSource):
     def __init__(self, data: bytes) -> None:
         self.data = data
 
-    def read(self, position: int, size: int) -> bytes:
-        return self.data[position : position + size]
+    def block(self, position: int, size: int) -> np.ndarray:
+        return np.frombuffer(self.data[position : position + size], np.uint8)
 
 
 def content(trace: Trace) -> dict[str, Any]:

@@ -310,6 +310,25 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
                 twin.joined(block, starts, sizes)
 
 
+RECORD = st.dictionaries(st.integers(1, 4), st.one_of(st.integers(0, 5), st.just(2**62), st.just("text")), max_size=4)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.lists(RECORD, max_size=4), max_size=5), st.binary(max_size=6), st.lists(st.integers(-1, 1), min_size=12, max_size=12))
+def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[int]) -> None:
+    from tb_tpuprof.native import wire
+    from tests.ingest.hlo_protos import message
+
+    parts = [message({1: own, 2: 3}) + damage for own in records]
+    sizes = np.array([len(part) for part in parts] + [5, -1], np.int64)
+    starts = np.append(np.cumsum([0] + [len(part) for part in parts])[:-1], [2**40, 0]).astype(np.int64)
+    block = np.frombuffer(b"".join(parts), np.uint8)
+    sums = np.zeros((2, 2, len(sizes)))
+    for total, twin in zip(sums, (wire, plain_wire), strict=True):
+        twin.add_records(block, starts, sizes, np.arange(len(sizes)), np.array(rows, np.int64).reshape(4, 3), total)
+    assert same(sums[0], sums[1])
+
+
 @settings(deadline=None, max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 9))),

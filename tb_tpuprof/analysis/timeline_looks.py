@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-
 import numpy as np
 import numpy.typing as npt
 
@@ -15,9 +11,9 @@ from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, first_more
 from tb_tpuprof.analysis.timeline_tracks import tracks
 from tb_tpuprof.native import Looks
+from tb_tpuprof.threads import N_THREADS, side_by_side
 from tb_tpuprof.trace.trace import Trace
 
-_WORKERS = min(os.cpu_count() or 1, 4)
 _MANY_EVENTS = 50_000  # below this a thread costs more than it saves
 _BY_NAME = 255  # the family of a line whose events have families of their own
 
@@ -58,12 +54,11 @@ def box_columns(
     """
     look = looks(trace)[layer is drawn.derived]
     parts = _parts(layer, layer.rows_of(lines), start_ps, end_ps)
-    run = _pool().map if len(parts) > 1 else map
-    found = list(run(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts))
+    found = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
     ends = np.cumsum([0, *(len(part) for part in found)]).tolist()
     columns, marks = np.empty((9, ends[-1]), np.int64), np.empty(ends[-1], np.uint8)
-    spans = list(zip(found, ends[:-1], ends[1:], strict=True))
-    list(run(lambda s: look.fill(columns[:, s[1] : s[2]], marks[s[1] : s[2]], s[0], start_ps, pixel_ps), spans))
+    spans = zip(found, ends[:-1], ends[1:], strict=True)
+    side_by_side(lambda s: look.fill(columns[:, s[1] : s[2]], marks[s[1] : s[2]], s[0], start_ps, pixel_ps), spans)
     own = np.flatnonzero(marks)
     if len(own):
         event = columns[7, own]
@@ -78,14 +73,8 @@ def box_columns(
 def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:
     """The rows in as many parts of about equally many events as there are processors, where the window holds many."""
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
-    n = min(2 * _WORKERS, len(rows))  # what one has left when the other is done is little then
-    if _WORKERS < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
+    n = min(2 * N_THREADS, len(rows))  # what one has left when the other is done is little then
+    if N_THREADS < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
         return [rows]
     weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])
     return np.split(rows, np.searchsorted(weight, [weight[-1] * i // n for i in range(1, n)]) + 1)
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: starting some takes as long as a small picture."""
-    return ThreadPoolExecutor(_WORKERS, "tb_tpuprof boxes")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tb_tpuprof.encode.gzip_columns import side_by_side
 from tb_tpuprof.encode.json import dumps, payload_object
 from tb_tpuprof.native import packed
+from tb_tpuprof.threads import side_by_side
 from tb_tpuprof.tools.base import Column, Payload
 
 MAGIC = b"TPC1"
@@ -23,7 +23,7 @@ def encode_columns(payload: Payload) -> bytes:
     buffers: list[bytes] = []
     size = 0
     large = {id(column): column for table in payload.tables.values() for column in table.columns if len(column.values) >= _MANY_ROWS}
-    ahead = dict(zip(large, side_by_side(_buffer, list(large.values())), strict=True)) if large else {}
+    ahead = dict(zip(large, side_by_side(_buffer, large.values()), strict=True)) if large else {}
 
     def place(column: Column) -> dict[str, Any]:
         nonlocal size

@@ -30,10 +30,6 @@ _NUMBERS = {
     "requested_bytes": -1, "allocation_bytes": 0, "bytes_reserved": 0, "bytes_allocated": 0, "bytes_available": -1, "bytes_held": -1,
     "peak_bytes_in_use": -1, "data_type": 0,
 }  # fmt: skip
-_LOOKED_UP = (
-    "tf_op", "allocated_for", "region_type", "shape", "data_type", "requested_bytes", "allocation_bytes", "bytes_available", "bytes_held",
-    "fragmentation",
-)  # fmt: skip
 _LARGEST = 2**53  # bytes; more is damage
 Int64s = npt.NDArray[np.int64]
 
@@ -176,12 +172,6 @@ def dtype_name(number: int) -> str:
 def has_memory_events(trace: Trace) -> bool:
     """Whether the trace tells of any allocator."""
     return bool(len(events_named(trace, (ALLOCATION, DEALLOCATION))))
-
-
-def ask_for_columns(trace: Trace) -> None:
-    """Have the trace make the columns that are looked up when events are shown: it does so one by one, when first asked."""
-    for key in _LOOKED_UP:
-        trace.event_stats.has(key)
 
 
 @once

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import together
-from tb_tpuprof.analysis.memory_events import ask_for_columns, memory_events
+from tb_tpuprof.analysis.memory_events import memory_events
 from tb_tpuprof.analysis.memory_floor import Floor, floor_of
-from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, memory_peak
+from tb_tpuprof.analysis.memory_peak import MemoryPeak, excess_bytes, memory_peak
 from tb_tpuprof.analysis.memory_window import window_events
 from tb_tpuprof.analysis.step_marks import step_marks
 from tb_tpuprof.trace.trace import Trace
@@ -22,8 +22,8 @@ SMALL_PX = 48  # width of the small histories beside one another
 class MemoryShape:
     """A memory: its peak, its floor, its history over the whole trace in few pixels, and what its deallocations lack.
 
-    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show. `excess_bytes`: as in
-    Active, at the peak.
+    `history_ps`, `history_bytes`: stack and heap together after each event that `SMALL_PX` pixels show. `excess_bytes`: of
+    known allocations beyond the heap, at the peak.
     """
 
     peak: MemoryPeak
@@ -43,7 +43,7 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, step_marks, memory_events, ask_for_columns)
+    together(trace, step_marks, memory_events)
     events, marked, end_ps = memory_events(trace), step_marks(trace), trace.duration_ps
     found = []
     for m in range(len(events.memories)):
@@ -52,6 +52,6 @@ def host_memory(trace: Trace) -> HostMemory:
         peak = memory_peak(events, m)
         rows = window_events(events, m, 0, end_ps, SMALL_PX)
         floor = floor_of(events, m, marked.start_ps, marked.end_ps)
-        excess = active_allocations(events, m, peak.at).excess_bytes
+        excess = excess_bytes(events, m, peak.at)
         found.append(MemoryShape(peak, floor, events.start_ps[rows], events.used_bytes[rows], excess))
     return HostMemory(tuple(found), end_ps)

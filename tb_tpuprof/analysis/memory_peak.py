@@ -56,7 +56,7 @@ class Active:
     """Allocations that a moment finds in a memory, equal ones together, those that take most first.
 
     `example`: the first event of each. `older_bytes`: heap that was allocated before the trace began (or whose allocation was
-    not recorded). `excess_bytes`: what known allocations hold beyond the heap: their deallocations were not recorded.
+    not recorded).
     """
 
     example: Int64s
@@ -64,7 +64,6 @@ class Active:
     total_bytes: Int64s
     stack_bytes: int
     older_bytes: int
-    excess_bytes: int
 
 
 def memory_peak(events: MemoryEvents, memory: int) -> MemoryPeak:
@@ -94,18 +93,29 @@ def active_allocations(events: MemoryEvents, memory: int, at: int) -> Active:
 
     Equal: same operation, region, data type, shape and sizes. Order: by the bytes of all equal ones, then as they came.
     """
-    rows = events.of(memory)
-    until = slice(rows.start, at + 1)
-    alive = rows.start + np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at))
+    alive = _alive(events, memory, at)
     code, first = np.zeros(len(alive), np.int32), np.zeros(min(1, len(alive)), np.int64)
     for column in (events.op, events.region, events.dtype, events.shape, events.allocation_bytes, events.requested_bytes):
         code, first = split(code, column[alive])
     count, example = np.bincount(code, minlength=len(first)), alive[first]
     total = events.allocation_bytes[example] * count
     order = np.lexsort((example, -events.allocation_bytes[example], -total))
-    known, heap = int(total.sum()), int(events.heap_bytes[at])
-    stack, older, excess = int(events.stack_bytes[at]), max(0, heap - known), max(0, known - heap)
-    return Active(example[order].astype(np.int64), count[order].astype(np.int64), total[order], stack, older, excess)
+    stack, older = int(events.stack_bytes[at]), max(0, int(events.heap_bytes[at]) - int(total.sum()))
+    return Active(example[order].astype(np.int64), count[order].astype(np.int64), total[order], stack, older)
+
+
+def excess_bytes(events: MemoryEvents, memory: int, at: int) -> int:
+    """What known allocations hold right after an event beyond the heap: their deallocations were not recorded."""
+    known = int(events.allocation_bytes[_alive(events, memory, at)].sum())
+    return max(0, known - int(events.heap_bytes[at]))
+
+
+def _alive(events: MemoryEvents, memory: int, at: int) -> Int64s:
+    """Allocations up to event `at` whose address nothing has freed or used anew by then."""
+    rows = events.of(memory)
+    until = slice(rows.start, at + 1)
+    found: Int64s = np.flatnonzero(events.is_allocation[until] & (events.partner[until] > at)).astype(np.int64) + rows.start
+    return found
 
 
 def event_at(events: MemoryEvents, memory: int, time_ps: int) -> int:

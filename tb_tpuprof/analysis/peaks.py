@@ -64,6 +64,8 @@ DEVICES = (
     Peaks(r"\bMI100|gfx908", 184.6e12, 1229 * _GB, f"{_AMD}mi100.html"),
 )  # fmt: skip
 
+_DEVICES = tuple((re.compile(entry.pattern, re.IGNORECASE), entry) for entry in DEVICES)  # not while a page waits
+
 # Dense floating-point operations per cycle and multiprocessor, the fastest of fp32 and fp16 on CUDA and tensor cores, by
 # compute capability (NVIDIA's architecture white papers, as OpenXLA's profiler tabulates them up to 10.0). From 10.3 on they
 # follow from the data sheets: rate / (multiprocessors x boost clock), such as 419e12 / (170 x 2.407e9) = 1024 on an RTX 5090.
@@ -84,7 +86,7 @@ def nvidia_flops_per_cycle(major: int, minor: int) -> int:
 
 def data_sheet(device: str) -> Peaks | None:
     """The built-in entry of a device by its name."""
-    return _first(DEVICES, device)
+    return next((entry for pattern, entry in _DEVICES if pattern.search(device)), None) if device else None
 
 
 def of_user(device: str) -> Peaks | None:

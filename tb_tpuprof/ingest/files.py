@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError, TraceFormatError
+from tb_tpuprof.native.memory import HUGE_PAGE, new_array
 
 # A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the memory.
 # Real traces pack 5 to 40 times.
@@ -41,6 +42,17 @@ class FileBytes:
 
     def __init__(self, data: npt.NDArray[np.uint8]) -> None:
         self.data = data
+        self._rooms: list[Room] = []
+
+    @contextlib.contextmanager
+    def room(self) -> Iterator[Room]:
+        """Memory to use for windows, which whoever comes next uses again."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = Room()
+        yield room
+        self._rooms.append(room)
 
     def window(self, start: int, end: int, room: Room) -> tuple[npt.NDArray[np.uint8], int]:
         """(bytes that hold those from `start` to `end`, the position in the file that they begin at); `room` to put them if need be."""
@@ -53,6 +65,7 @@ class FileBytes:
     def release(self) -> None:
         """Forget the bytes."""
         self.data = np.empty(0, np.uint8)
+        self._rooms.clear()
 
 
 class Room:
@@ -64,7 +77,7 @@ class Room:
     def take(self, size: int) -> npt.NDArray[np.uint8]:
         """Room for so many bytes; what was in it before is gone."""
         if len(self.memory) < size:
-            self.memory = np.empty(size, np.uint8)
+            self.memory = new_array(max(size, HUGE_PAGE), np.uint8)
         return self.memory[:size]
 
 

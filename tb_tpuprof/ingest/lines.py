@@ -137,21 +137,22 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
 
 def _cut(file: FileBytes, start: int, end: int) -> Cutter:
     """Walk through one line."""
-    cutter, room, is_done = Cutter(start, end, PIECE_BYTES), Room(), False
-    while not is_done:
-        window, base = file.window(cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room)
-        is_done = cutter.feed(window, base)
+    cutter, is_done = Cutter(start, end, PIECE_BYTES), False
+    with file.room() as room:
+        while not is_done:
+            window, base = file.window(cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room)
+            is_done = cutter.feed(window, base)
     return cutter
 
 
 def _read_names(file: FileBytes, names: Ints) -> None:
     """Have the names of lines in their places in the file's bytes, those of lines too that are not there."""
-    room = Room()
-    for start, size in names.reshape(-1, 2).tolist():
-        if size > 0:
-            window, base = file.window(start, start + size, room)
-            if base:
-                file.data[start : start + size] = window
+    with file.room() as room:
+        for start, size in names.reshape(-1, 2).tolist():
+            if size > 0:
+                window, base = file.window(start, start + size, room)
+                if base:
+                    file.data[start : start + size] = window
 
 
 def _joined(parts: list[Pieces]) -> Pieces:
@@ -217,7 +218,11 @@ class LineReader:
         return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
 
     def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
-        in_order, room, opened, found = True, Room(), (-1, False), self.lines
+        with self.file.room() as room:
+            return self._read_pieces(run, decoder, start_ns, open_plane, room)
+
+    def _read_pieces(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room) -> bool:
+        in_order, opened, found = True, (-1, False), self.lines
         for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
             wanted = (int(found.plane[line]), bool(self.keeps_all[found.names[line]]))
             if wanted != opened:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native.events import Decoder
+from tb_tpuprof.native.gathering import Gathered, values_at
 from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.trace import schema
-from tb_tpuprof.trace.stats import StatColumns
+from tb_tpuprof.trace.schema import DOUBLE, INT, TEXT, UINT
+from tb_tpuprof.trace.stats import Rows, StatColumns
 from tb_tpuprof.trace.table import Table
 
 Ids = npt.NDArray[np.int32]
+# The decoder's number, and what it calls a chunk: memory, how many stats, the first one's owner, the kind where it holds values alone.
+Chunk = tuple[int, tuple[Any, int, int, int]]
 _MAX_THREADS = 8
+_NUMBERS = {DOUBLE, UINT, INT}
+_FEW = 8  # of so many stats one is asked for, or less
+_REFERENCE = 7  # to a text, as the decoder tells it
 _ROW_BYTES = sum(np.dtype(spec.dtype).itemsize for spec in schema.STATS)
 
 
@@ -28,17 +35,18 @@ class GatheredStats:
     `text_spans`. The decoders' memory is given back as it is put into columns.
     """
 
-    def __init__(self, decoders: list[Decoder], names: Ids, texts: list[Ids]) -> None:
-        self._decoders = decoders
-        self._names = names
+    def __init__(self, gathered: list[Gathered], names: Ids, texts: list[Ids]) -> None:
+        self._gathered = gathered
+        self._names, self._names64 = names, names.astype(np.int64)
         self._texts = texts
-        found = sorted((int(names[key]), i, key) for i, decoder in enumerate(decoders) for key in decoder.kept_keys())
-        self._chunks: dict[int, list[tuple[int, Any, int, int]]] = {}
+        found = sorted((int(names[key]), i, key) for i, one in enumerate(gathered) for key in one.kept_keys())
+        self._chunks: dict[int, list[Chunk]] = {}
         for name, i, key in found:
-            self._chunks.setdefault(name, []).extend((i, *chunk) for chunk in decoders[i].take_chunks(key))
-        self._n_rows = {name: sum(n_alive for *_, n_alive in chunks) for name, chunks in self._chunks.items()}
+            self._chunks.setdefault(name, []).extend((i, chunk) for chunk in gathered[i].take_chunks(key))
+        self._n_rows = {name: sum(chunk[1] for _, chunk in chunks) for name, chunks in self._chunks.items()}
         self._locks = {name: threading.Lock() for name in self._chunks}
         self._made: dict[int, StatColumns] = {}
+        self._columns: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
 
     @property
     def keys(self) -> list[int]:
@@ -56,14 +64,58 @@ class GatheredStats:
             return None
         with self._locks[key]:
             if key not in self._made:
-                n = self._n_rows[key]
-                made = StatColumns(new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
-                at = 0
-                for i, memory, n_rows, n_alive in self._chunks.pop(key):
-                    self._decoders[i].put(memory, n_rows, at, made, self._names, self._texts[i])
-                    at += n_alive
-                self._made[key] = _read_only(made)
+                chunks = self._chunks.pop(key)
+                self._made[key] = _read_only(self._of_one_kind(chunks, self._n_rows[key]) or self._any(chunks, self._n_rows[key]))
             return self._made[key]
+
+    def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+        """(kind, value of each row, whether it has one) where the key is not in columns yet and need not be; else None."""
+        if key not in self._locks or _FEW * len(rows) > self._n_rows[key]:
+            return None
+        with self._locks[key]:
+            found = self._chunks.get(key, [])
+        chunks = [chunk for _, chunk in found if chunk[1]]
+        kinds = {chunk[3] for chunk in chunks}
+        if len(kinds) != 1 or not kinds <= {UINT, INT, _REFERENCE}:
+            return None
+        values, is_there = values_at(chunks, np.ascontiguousarray(rows, np.int64))
+        kind = kinds.pop()
+        return (TEXT, self._names64[values], is_there.view(np.bool_)) if kind == _REFERENCE else (kind, values, is_there.view(np.bool_))
+
+    def _of_one_kind(self, chunks: list[Chunk], n_rows: int) -> StatColumns | None:
+        """Numbers, or texts referred to, of owners that follow one another, where chunks hold nothing else; else None."""
+        kinds = {chunk[3] for _, chunk in chunks if chunk[1]}
+        if len(kinds) != 1 or not kinds <= _NUMBERS | {_REFERENCE}:
+            return None
+        kind, value, at = kinds.pop(), new_array(n_rows, np.int64), 0
+        runs: list[tuple[int, int]] = []
+        for _, (memory, n, first, _) in chunks:
+            found = memory[: 8 * n].view(np.int64)
+            if kind == _REFERENCE:
+                np.take(self._names64, found, out=value[at : at + n], mode="clip")  # else it would be made beside it first
+            else:
+                value[at : at + n] = found
+            at, end = at + n, first + n
+            if runs and runs[-1][1] == first:
+                first, _ = runs.pop()
+            runs.append((first, end))
+        kind = TEXT if kind == _REFERENCE else kind
+        kinds_told = self._shared(("kind", kind, n_rows), lambda: np.full(n_rows, kind, np.uint8))
+        no_sizes = self._shared(("size", n_rows), lambda: np.zeros(n_rows, np.int32))
+        return StatColumns(self._shared(("owner", *runs), lambda: _owners(runs)), kinds_told, value, no_sizes)
+
+    def _shared(self, what: tuple[Any, ...], make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """A column that keys share; where two make it at the same time, both take the first's."""
+        found = self._columns.get(what)
+        return self._columns.setdefault(what, make()) if found is None else found
+
+    def _any(self, chunks: list[Chunk], n: int) -> StatColumns:
+        made = StatColumns(new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
+        at = 0
+        for i, chunk in chunks:
+            self._gathered[i].put(chunk, at, made, self._names, self._texts[i])
+            at += chunk[1]
+        return made
 
     def table(self) -> Table:
         """All of them as a table of STATS, sorted by key; the columns of each key are parts of it from then on."""
@@ -85,6 +137,12 @@ class GatheredStats:
             list(pool.map(put, self.keys, ends))
         columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
         return Table(schema.STATS, {**columns, "kind": whole.kind, "value": whole.value, "size": whole.size})
+
+
+def _owners(runs: list[tuple[int, int]]) -> Ids:
+    """Rows from each run's first to before its end."""
+    parts = [np.arange(first, end, dtype=np.int32) for first, end in runs]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _read_only(columns: StatColumns) -> StatColumns:

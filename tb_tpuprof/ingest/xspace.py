@@ -22,7 +22,7 @@ from tb_tpuprof.ingest.files import FileBytes
 from tb_tpuprof.ingest.lines import LineParts, LineReader, PlaneParts, find_lines
 from tb_tpuprof.ingest.stat_columns import GatheredStats
 from tb_tpuprof.native.events import Decoder
-from tb_tpuprof.native.id_map import IdMap
+from tb_tpuprof.native.gathering import IdMap
 from tb_tpuprof.native.interning import intern, joined
 from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.native.wire import fields, spans
@@ -212,7 +212,7 @@ class _Assembly:
         self._read_own_stats(file.data)
         decoders = {"event": self.lines.decoders} | {part: [decoder] for part, decoder in self.own_stats.items()}
         every = [decoder for found in decoders.values() for decoder in found]
-        strings, self.names, texts = self.strings.intern(file.data, [decoder.text_spans() for decoder in every])
+        strings, self.names, texts = self.strings.intern(file.data, [decoder.stats.text_spans() for decoder in every])
         lines["name"] = self.names[lines["name"]]
         n_damaged = self.lines.lines.n_bad + sum(plane.n_damaged for plane in self.planes) + sum(decoder.n_left_out for decoder in every)
         n_aggregates = sum(decoder.n_aggregates for decoder in self.lines.decoders)
@@ -220,7 +220,10 @@ class _Assembly:
             decoder.release()
         file.release()
         keys = np.concatenate([_NO_IDS, *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes)])
-        stats = {part: GatheredStats(found, keys, [texts.pop(0) for _ in found]) for part, found in decoders.items()}
+        stats = {
+            part: GatheredStats([decoder.stats for decoder in found], keys, [texts.pop(0) for _ in found])
+            for part, found in decoders.items()
+        }
         events, event_stats = self.lines.compact(lines, stats["event"])
         columns = ordering.ordered(events, lines, event_stats, in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)

@@ -7,26 +7,14 @@ An event or stat that is malformed is left out and counted. The twin is `ingest/
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.libc.stdlib import calloc, free, realloc
 from cython.cimports.libc.string import memcpy
-from cython.cimports.tb_tpuprof.native.id_map import IdMap
+from cython.cimports.tb_tpuprof.native.gathering import Gathered, IdMap, Slot, StatRow
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint
-
-from tb_tpuprof.native.memory import new_array
 
 # An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
 AGGREGATE_START = -(1 << 62)
 TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
-
-FIRST_ROOM = cython.declare(int64_t, 64)
-ROOM = cython.declare(int64_t, 1 << 14)  # rows of a full-grown chunk
-PAGE_BYTES = 2 << 20  # a huge page, which full-grown chunks share
-
-StatRow = cython.struct(value=int64_t, owner=int32_t, kind=int32_t)
-# The stats of one key: the chunk that is being filled, how many rows it holds and has room for.
-Slot = cython.struct(rows=cython.pointer(StatRow), n=int64_t, room=int64_t)
-Span = cython.struct(start=int64_t, size=int64_t)
 
 
 @cython.final
@@ -53,20 +41,8 @@ class Decoder:
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
-    n_keys: int64_t
-    slots: cython.pointer(Slot)
-    chunks: dict
-    page: object
-    added: cython.pointer(cython.pointer(StatRow))
-    n_added: int64_t
-    added_room: int64_t
-    has_dead: cython.bint
-    spans: cython.pointer(Span)
-    n_spans: int64_t
-    spans_room: int64_t
-    texts: cython.pointer(uint8_t)
-    n_text_bytes: int64_t
-    texts_room: int64_t
+    stats = cython.declare(Gathered, visibility="readonly")
+    slots: cython.pointer(Slot)  # of the stats
 
     def __cinit__(self, columns, n_keys: int64_t):
         self.start, self.duration, self.metadata, position = columns
@@ -75,18 +51,8 @@ class Decoder:
             self.wide_position = position
         else:
             self.position = position
-        self.n_keys = n_keys
-        self.slots = cython.cast(cython.pointer(Slot), calloc(max(n_keys, 1), cython.sizeof(Slot)))
-        if self.slots == cython.NULL:
-            raise MemoryError
-        self.chunks = {}
-        self.page = b""
-
-    def __dealloc__(self):
-        free(self.slots)
-        free(self.added)
-        free(self.spans)
-        free(self.texts)
+        self.stats = Gathered(n_keys)
+        self.slots = self.stats.slots
 
     def release(self):
         """Let go of the columns: no more events can be read, but the stats gathered can still be put."""
@@ -174,8 +140,17 @@ class Decoder:
         has_stats: cython.bint = False
         status: cython.int = 0 if pos < end else -1
         field: Field
-        self.n_added = 0
+        after: int64_t
+        self.stats.n_added = 0
         while pos < end:
+            if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most fields are
+                after = pos + 2 + p[pos + 1]
+                status = self.read_stat(p, pos + 2, after, row) if after <= end else -1
+                if status < 0:
+                    break
+                has_stats = True
+                pos = after
+                continue
             pos = read_field(p, pos, end, self.limit, cython.address(field))
             if pos < 0:
                 status = -1
@@ -192,11 +167,11 @@ class Decoder:
                     occurrences = max(field.value, 0)
             elif field.number == 4 and field.wire == 2:
                 has_stats = True
-                status = self.read_stat(p, field.value, pos, cython.cast(int32_t, row))
+                status = self.read_stat(p, field.value, pos, row)
                 if status < 0:
                     break
         if status < 0:
-            self.drop_added()
+            self.stats.take_back()
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
@@ -214,161 +189,97 @@ class Decoder:
         return 0
 
     @cython.cfunc
+    @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
-    def drop_added(self) -> cython.void:
-        """Strike out the stats of an event that turns out to be malformed."""
-        i: int64_t
-        for i in range(self.n_added):
-            self.added[i].kind = 0
-            self.has_dead = True
+    def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.int:
+        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
+        number: uint64_t = 0
+        key: int32_t
+        at: int64_t = -1
+        if pos < end and p[pos] == 0x08:  # most are an id and a number, in this order
+            at = varint(p, pos + 1, end, self.limit, cython.address(number))
+        if 0 < at < end:
+            key = self.stats_by_id.find(cython.cast(int64_t, number))
+            if key < 0 or self.read_number(p, at, end, key, owner):
+                return 0
+        return self.read_any_stat(p, pos, end, owner)
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def read_number(
+        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, key: int32_t, owner: int64_t
+    ) -> cython.bint:
+        """Read the number that a stat ends with, and append it where that takes no thought; else nothing is done."""
+        slot: cython.pointer(Slot) = self.slots + key
+        number: uint64_t = 0
+        kind: cython.int = p[pos] >> 3
+        value: int64_t
+        if slot.kind and (kind != slot.kind or owner != slot.first + slot.n):
+            return False
+        if slot.n == slot.room or self.stats.n_added == self.stats.added_room:
+            return False
+        if p[pos] != 0x18 and p[pos] != 0x20 and p[pos] != 0x38:
+            return False
+        if varint(p, pos + 1, end, self.limit, cython.address(number)) != end:
+            return False
+        value = cython.cast(int64_t, number)
+        if kind == 7:
+            value = self.names_by_id.find(value)
+            if value < 0:
+                return True
+        if slot.kind:
+            cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
+        else:
+            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
+        slot.n += 1
+        self.stats.added[self.stats.n_added] = key
+        self.stats.n_added += 1
+        return True
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int32_t) -> cython.int:
-        """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
+    def read_any_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.int:
+        """The same, whatever the fields and their order."""
         id_: int64_t = 0
-        key: int32_t = -1
+        key: int32_t
         kind: cython.int = 0
         value: int64_t = 0
         size: int64_t = 0
-        at: int64_t = -1
-        number: uint64_t = 0
-        tag: uint8_t
         field: Field
-        if end - pos >= 4 and p[pos] == 0x08:  # most are a small id and a number, in this order
-            at = varint(p, pos + 1, end, self.limit, cython.address(number))
-            if 0 < at < end:
-                key = self.stats_by_id.find(cython.cast(int64_t, number))
-                if key < 0:
+        while pos < end:
+            pos = read_field(p, pos, end, self.limit, cython.address(field))
+            if pos < 0:
+                return -1
+            if field.number == 1 and field.wire == 0:
+                id_ = field.value
+                if kind == 0 and self.stats_by_id.find(id_) < 0:
                     return 0
-                tag = p[at]
-                if tag == 0x18 or tag == 0x20 or tag == 0x38:
-                    at = varint(p, at + 1, end, self.limit, cython.address(number))
-                    if at == end:
-                        kind = tag >> 3
-                        value = cython.cast(int64_t, number)
-        if kind == 0:
-            while pos < end:
-                pos = read_field(p, pos, end, self.limit, cython.address(field))
-                if pos < 0:
-                    return -1
-                if field.number == 1 and field.wire == 0:
-                    id_ = field.value
-                    if kind == 0 and self.stats_by_id.find(id_) < 0:
-                        return 0
-                elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
-                    kind = cython.cast(cython.int, field.number)
-                    value = field.value
-                elif field.wire == 1 and field.number == 2:
-                    kind = 2
-                    memcpy(cython.address(value), p + field.value, 8)
-                elif field.wire == 2 and (field.number == 5 or field.number == 6):
-                    kind = cython.cast(cython.int, field.number)
-                    value = field.value
-                    size = field.size
-            key = self.stats_by_id.find(id_)
-            if key < 0 or kind == 0:
-                return 0
+            elif field.wire == 0 and (field.number == 3 or field.number == 4 or field.number == 7):
+                kind = cython.cast(cython.int, field.number)
+                value = field.value
+            elif field.wire == 1 and field.number == 2:
+                kind = 2
+                memcpy(cython.address(value), p + field.value, 8)
+            elif field.wire == 2 and (field.number == 5 or field.number == 6):
+                kind = cython.cast(cython.int, field.number)
+                value = field.value
+                size = field.size
+        key = self.stats_by_id.find(id_)
+        if key < 0 or kind == 0:
+            return 0
         if kind == 7:
             value = self.names_by_id.find(value)
             if value < 0:
                 return 0
         elif kind == 5 or kind == 6:
-            value = self.add_text(p + value, size) if kind == 5 else self.add_span(value + self.base, size)
+            value = self.stats.add_text(p + value, size) if kind == 5 else self.stats.add_span(value + self.base, size)
             if value < 0:
                 return -2
-        return self.append(key, owner, kind, value)
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def append(self, key: int32_t, owner: int32_t, kind: cython.int, value: int64_t) -> cython.int:
-        """Append to the stats; -2 where memory is out."""
-        slot: cython.pointer(Slot) = self.slots + key
-        if slot.n == slot.room:
-            with cython.gil:
-                if not self.add_chunk(key):
-                    return -2
-        if self.n_added == self.added_room and not self.grow_added():
-            return -2
-        row: cython.pointer(StatRow) = slot.rows + slot.n
-        row.owner = owner
-        row.kind = kind
-        row.value = value
-        slot.n += 1
-        self.added[self.n_added] = row
-        self.n_added += 1
-        return 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def grow_added(self) -> cython.bint:
-        """Room to remember more of the stats of one event."""
-        room: int64_t = max(2 * self.added_room, 64)
-        more = realloc(self.added, cython.cast(cython.size_t, room) * cython.sizeof(cython.p_void))
-        if more == cython.NULL:
-            return False
-        self.added = cython.cast(cython.pointer(cython.pointer(StatRow)), more)
-        self.added_room = room
-        return True
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def add_span(self, start: int64_t, size: int64_t) -> int64_t:
-        """The number of a new span, -1 where memory is out."""
-        if self.n_spans == self.spans_room:
-            room: int64_t = max(2 * self.spans_room, 1024)
-            more = realloc(self.spans, cython.cast(cython.size_t, room) * cython.sizeof(Span))
-            if more == cython.NULL:
-                return -1
-            self.spans = cython.cast(cython.pointer(Span), more)
-            self.spans_room = room
-        self.spans[self.n_spans].start = start
-        self.spans[self.n_spans].size = size
-        self.n_spans += 1
-        return self.n_spans - 1
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def add_text(self, text: cython.pointer(cython.const[uint8_t]), size: int64_t) -> int64_t:
-        """The number of the span of a text, which is copied; -1 where memory is out."""
-        if self.n_text_bytes + size > self.texts_room:
-            room: int64_t = max(2 * self.texts_room, self.n_text_bytes + size + 4096)
-            more = realloc(self.texts, cython.cast(cython.size_t, room))
-            if more == cython.NULL:
-                return -1
-            self.texts = cython.cast(cython.pointer(uint8_t), more)
-            self.texts_room = room
-        memcpy(self.texts + self.n_text_bytes, text, size)
-        self.n_text_bytes += size
-        return self.add_span(~(self.n_text_bytes - size), size)
-
-    @cython.cfunc
-    def add_chunk(self, key: int32_t) -> cython.bint:
-        """Room for more stats of a key, each time more, up to ROOM. False where memory is out."""
-        slot: cython.pointer(Slot) = self.slots + key
-        room: int64_t = FIRST_ROOM if slot.room == 0 else min(8 * slot.room, ROOM)
-        size: int64_t = room * cython.sizeof(StatRow)
-        try:
-            if room < ROOM:
-                memory = np.empty(size, np.uint8)
-            else:
-                if len(self.page) < size:
-                    self.page = new_array(PAGE_BYTES, np.uint8)
-                memory, self.page = self.page[:size], self.page[size:]
-        except (MemoryError, OSError):
-            return False
-        view: uint8_t[::1] = memory
-        self.chunks.setdefault(key, []).append(memory)
-        slot.rows = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
-        slot.n = 0
-        slot.room = room
-        return True
+        return self.stats.append(key, owner, kind, value)
 
     def read_stats(
         self,
@@ -391,7 +302,7 @@ class Decoder:
             for i in range(starts.shape[0]):
                 pos = starts[i]
                 end = pos + sizes[i]
-                self.n_added = 0
+                self.stats.n_added = 0
                 status = 0
                 if pos < 0 or sizes[i] < 0 or sizes[i] > self.limit - pos:
                     status = -1
@@ -403,7 +314,7 @@ class Decoder:
                     if pos < 0:
                         status = -1
                     elif field.number == number and field.wire == 2:
-                        self.n_added = 0
+                        self.stats.n_added = 0
                         status = self.read_stat(p, field.value, pos, owners[i])
                 if status == -2:
                     break
@@ -411,89 +322,3 @@ class Decoder:
                     self.n_left_out += 1
         if status == -2:
             raise MemoryError
-
-    def text_spans(self):
-        """The texts that stood within the stats: (all of them end to end uint8[n], where each begins, its size int64[k]).
-
-        Row k is span k of the stats; what is no text is empty.
-        """
-        blob = np.empty(self.n_text_bytes, np.uint8)
-        starts = np.zeros(self.n_spans, np.int64)
-        sizes = np.zeros(self.n_spans, np.int64)
-        into: uint8_t[::1] = blob
-        start: int64_t[::1] = starts
-        size: int64_t[::1] = sizes
-        i: int64_t
-        if self.n_text_bytes:
-            memcpy(cython.address(into[0]), self.texts, cython.cast(cython.size_t, self.n_text_bytes))
-        for i in range(self.n_spans):
-            if self.spans[i].start < 0:
-                start[i] = ~self.spans[i].start
-                size[i] = self.spans[i].size
-        free(self.texts)
-        self.texts = cython.NULL
-        self.n_text_bytes = 0
-        self.texts_room = 0
-        return blob, starts, sizes
-
-    def take_chunks(self, key: int):
-        """The rows of a key as (memory, number of rows that count) of each chunk; the decoder lets go of them."""
-        slot: cython.pointer(Slot) = self.slots + cython.cast(int64_t, key)
-        taken = []
-        chunks = self.chunks.pop(key)
-        last = len(chunks) - 1
-        for i, memory in enumerate(chunks):
-            n = slot.n if i == last else len(memory) // cython.sizeof(StatRow)
-            taken.append((memory, n, self.n_alive(memory, n) if self.has_dead else n))
-        return taken
-
-    def kept_keys(self):
-        """The keys that have stats, ascending."""
-        return sorted(self.chunks)
-
-    @cython.cfunc
-    def n_alive(self, memory, n: int64_t) -> int64_t:
-        """How many of a chunk's rows were not struck out."""
-        view: uint8_t[::1] = memory
-        rows: cython.pointer(StatRow) = cython.cast(cython.pointer(StatRow), cython.address(view[0]))
-        found: int64_t = 0
-        i: int64_t
-        for i in range(n):
-            found += rows[i].kind != 0
-        return found
-
-    def put(
-        self,
-        memory: uint8_t[::1],
-        n: int64_t,
-        at: int64_t,
-        columns,
-        names: cython.const[int32_t][::1],
-        texts: cython.const[int32_t][::1],
-    ):
-        """Write a chunk's rows to the columns owner, kind, value and size from row `at` on; `texts`: the strings of all spans."""
-        owner: int32_t[::1]
-        kind: uint8_t[::1]
-        value: int64_t[::1]
-        size: int32_t[::1]
-        owner, kind, value, size = columns
-        rows: cython.pointer(StatRow) = cython.cast(cython.pointer(StatRow), cython.address(memory[0]))
-        row: StatRow
-        i: int64_t
-        with cython.nogil:
-            for i in range(n):
-                row = rows[i]
-                if row.kind == 0:
-                    continue
-                if row.kind == 5:
-                    row.value = texts[row.value]
-                elif row.kind == 7:
-                    row.kind = 5
-                    row.value = names[row.value]
-                elif row.kind == 6:
-                    size[at] = cython.cast(int32_t, min(self.spans[row.value].size, 0x7FFFFFFF))
-                    row.value = self.spans[row.value].start
-                owner[at] = row.owner
-                kind[at] = cython.cast(uint8_t, row.kind)
-                value[at] = row.value
-                at += 1

@@ -14,6 +14,7 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+_CHUNK = 1 << 14
 _NO_NUMBER = int(np.iinfo(np.int64).min)
 _NAN_BITS = int(np.array([np.nan]).view(np.int64)[0])
 
@@ -50,6 +51,13 @@ class StatsByKey(Protocol):
         """All of them, sorted by (key, owner)."""
         ...
 
+    def at(self, key: int, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+        """(kind, value of each of a few rows, whether it has one) where all of the key's are integers, or all texts, and no row has two.
+
+        None where that takes columns.
+        """
+        ...
+
 
 def all_of(stats: Table | StatsByKey) -> Table:
     """Stats as one table, whatever they are."""
@@ -62,6 +70,7 @@ class StatTable:
     def __init__(self, stats: Table | StatsByKey, strings: Strings) -> None:
         self.stats = stats
         self.strings = strings
+        self._known_kinds: dict[str, tuple[int, int]] = {}
 
     @cached_property
     def table(self) -> Table:
@@ -89,7 +98,8 @@ class StatTable:
     def ints(self, key: str) -> Sparse:
         """Numbers as int64 (doubles truncated, uint64 bits kept); texts and bytes are left out."""
         owner, kind, value, _ = self._of(key)
-        if not len(kind) or (kind.min() > DOUBLE and kind.max() < TEXT):
+        least, most = self._kinds(key, kind)
+        if least > DOUBLE and most < TEXT:
             return Sparse(owner, value)
         is_double = kind == DOUBLE
         if is_double.any():
@@ -102,7 +112,7 @@ class StatTable:
     def floats(self, key: str) -> Sparse:
         """Numbers as float64; texts and bytes are left out."""
         owner, kind, value, _ = self._of(key)
-        if len(kind) and kind.max() >= TEXT:
+        if self._kinds(key, kind)[1] >= TEXT:
             numeric = kind < TEXT
             owner, kind, value = owner[numeric], kind[numeric], value[numeric]
         is_double = kind == DOUBLE
@@ -113,20 +123,26 @@ class StatTable:
     def texts(self, key: str) -> Sparse:
         """String ids of text values; numbers and bytes are left out."""
         owner, kind, value, _ = self._of(key)
-        if not len(kind) or kind.min() == kind.max() == TEXT:
+        if self._kinds(key, kind) == (TEXT, TEXT):
             return Sparse(owner, value)
         is_text = kind == TEXT
         return Sparse(owner[is_text], value[is_text])
 
     def ints_at(self, key: str, rows: Rows, missing: int = -1) -> npt.NDArray[np.int64]:
         """The first number of each row, as in `ints`; `missing` where it has none. Not to be written to: it may be the table's column."""
+        if (few := self._few(key, rows)) is not None:
+            kind, values, is_there = few
+            return np.where(is_there & (kind < TEXT), values, missing)
         sparse = self.ints(key)
         return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, missing)
 
     def floats_at(self, key: str, rows: Rows) -> npt.NDArray[np.float64]:
         """The first number of each row, NaN where it has none. Not to be written to."""
+        if (few := self._few(key, rows)) is not None:
+            return np.where(few[2] & (few[0] < TEXT), few[1], np.nan)
         owner, kind, value, _ = self._of(key)
-        if len(kind) and kind.min() > DOUBLE and kind.max() < TEXT:
+        least, most = self._kinds(key, kind)
+        if least > DOUBLE and most < TEXT:
             whole = _at(owner, value, rows, _NO_NUMBER)
             return np.where(whole == _NO_NUMBER, np.nan, whole)
         sparse = self.floats(key)
@@ -134,6 +150,9 @@ class StatTable:
 
     def texts_at(self, key: str, rows: Rows) -> npt.NDArray[np.int64]:
         """The string id of the first text of each row, -1 where it has none. Not to be written to."""
+        if (few := self._few(key, rows)) is not None:
+            kind, values, is_there = few
+            return np.where(is_there & (kind == TEXT), values, -1)
         sparse = self.texts(key)
         return _at(sparse.owner, sparse.value.astype(np.int64, copy=False), rows, -1)
 
@@ -171,6 +190,17 @@ class StatTable:
             return f"({int(self.table['size'][row])} bytes)"
         return str(value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value)
 
+    def _few(self, key: str, rows: Rows) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None:
+        if isinstance(self.stats, Table) or "table" in self.__dict__:
+            return None
+        return self.stats.at(self.strings.find(key), rows)
+
+    def _kinds(self, key: str, kind: npt.NDArray[np.uint8]) -> tuple[int, int]:
+        """The least and the greatest kind of a key's stats, looked for once."""
+        if key not in self._known_kinds:
+            self._known_kinds[key] = (int(kind.min(initial=BYTES)), int(kind.max(initial=0)))
+        return self._known_kinds[key]
+
     def _of(self, key: str) -> StatColumns:
         string = self.strings.find(key)
         if not isinstance(self.stats, Table) and "table" not in self.__dict__:
@@ -184,7 +214,12 @@ _NO_STATS = StatColumns(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0
 
 def _at(owner: npt.NDArray[np.int32], value: npt.NDArray[np.int64], rows: Rows, missing: int) -> npt.NDArray[np.int64]:
     """The first value of each row; the column itself where it has one for each."""
-    if len(owner) == len(rows) and np.array_equal(owner, rows):
+    if len(owner) == len(rows) and _are_equal(owner, rows):
         return value
     found: npt.NDArray[np.int64] = look_up(np.ascontiguousarray(owner), np.ascontiguousarray(value), np.ascontiguousarray(rows), missing)
     return found
+
+
+def _are_equal(a: npt.NDArray[np.int32], b: Rows) -> bool:
+    """Whether two columns of equal length are; in parts that stay in the processor's cache, which most often the first one tells."""
+    return all(np.array_equal(a[i : i + _CHUNK], b[i : i + _CHUNK]) for i in range(0, len(a), _CHUNK))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.memory_events import MemoryEvents, memory_events
 from tb_tpuprof.analysis.memory_floor import Floor, floor_of, floors
-from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, memory_peak
+from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, excess_bytes, memory_peak
 from tb_tpuprof.analysis.memory_window import window_events
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, Value, build
@@ -104,7 +104,7 @@ def test_peak_and_what_is_in_use_then() -> None:
     assert [events.strings[i] for i in events.op[active.example]] == ["c", "b"]
     assert active.n_occurrences.tolist() == [1, 2]
     assert active.total_bytes.tolist() == [600, 600]
-    assert (active.older_bytes, active.excess_bytes) == (0, 0)
+    assert (active.older_bytes, excess_bytes(events, 0, peak.at)) == (0, 0)
 
 
 def test_equal_allocations_are_one_row() -> None:
@@ -215,7 +215,7 @@ def test_peak_fragmentation_and_active_allocations_are_those_of_a_direct_replay(
         found = [(int(events.allocation_bytes[i]), events.strings[events.op[i]]) for i in active.example]
         every = sorted(pair for pair, n in zip(found, active.n_occurrences.tolist(), strict=True) for _ in range(n))
         assert every == blocks
-        assert (int(active.total_bytes.sum()), active.older_bytes, active.excess_bytes) == (used, 0, 0)
+        assert (int(active.total_bytes.sum()), active.older_bytes, excess_bytes(events, 0, at)) == (used, 0, 0)
 
 
 def sawtooth(n: int = 20_000) -> Heap:

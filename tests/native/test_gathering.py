@@ -1,0 +1,103 @@
+"""Stats gathered in chunks are those that the events hold, whatever breaks a chunk of plain values: gaps, kinds, malformed events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.ingest.stat_columns import GatheredStats
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.trace.schema import INT, TEXT, UINT
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="nothing is compiled")
+
+KEY, NAMES = 0, ("key", "a text", "another text")
+N = 40_000  # more than the largest chunk holds
+Stats = list[tuple[int, int]]  # (field of the value, value)
+
+
+def varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def event(stats: Stats, is_whole: bool = True) -> bytes:
+    parts = [b"\x08\x01" + bytes([number << 3]) + varint(value) for number, value in stats]
+    body = b"\x08\x05" + b"".join(b"\x22" + varint(len(part)) + part for part in parts)
+    body += b"" if is_whole else b"\x22\x7f"  # a stat that runs past the event's end
+    return b"\x22" + varint(len(body)) + body
+
+
+def gathered(stats_of: Callable[[int], Stats], is_whole: Callable[[int], bool]) -> tuple[GatheredStats, list[tuple[int, int, int]]]:
+    """What a decoder gathers of N events, and what it should have: (owner, kind, value)."""
+    from tb_tpuprof.native.events import Decoder
+    from tb_tpuprof.native.gathering import IdMap
+
+    columns = tuple(np.zeros(N, dtype) for dtype in (np.int64, np.int64, np.int32, np.uint32))
+    decoder = Decoder(columns, 1)
+    ids = np.array([1, 2, 3], np.int64)
+    keep = np.array([KEY, -1, -1], np.int32)
+    decoder.open_plane(IdMap(ids, ids.astype(np.int32)), IdMap(ids, keep), IdMap(ids, np.arange(3, dtype=np.int32)))
+    data = b"".join(event(stats_of(i), is_whole(i)) for i in range(N))
+    decoder.read_piece(np.frombuffer(data, np.uint8), 0, 0, len(data), 0, 0, N)
+    expected, row = [], 0
+    for i in range(N):
+        if is_whole(i):
+            expected += [(row, TEXT if number == 7 else number, value - 1 if number == 7 else value) for number, value in stats_of(i)]
+            row += 1
+    return GatheredStats([decoder.stats], np.arange(3, dtype=np.int32), [np.empty(0, np.int32)]), expected
+
+
+CASES: dict[str, tuple[Callable[[int], Stats], Callable[[int], bool]]] = {
+    "each one number": (lambda i: [(INT, i * 7)], lambda i: True),
+    "each one text": (lambda i: [(7, 2 + i % 2)], lambda i: True),
+    "numbers from an event on": (lambda i: [(UINT, 2**40 + i)] if i > 100 else [], lambda i: True),
+    "a gap where a chunk is half full": (lambda i: [(INT, i)] if i != 64 else [], lambda i: True),
+    "a gap right after": (lambda i: [(INT, i)] if i != 65 else [], lambda i: True),
+    "a gap where a chunk is full": (lambda i: [(INT, i)] if i != 128 else [], lambda i: True),
+    "gaps here and there": (lambda i: [(INT, i)] if i % 1000 not in (3, 5, 7) else [], lambda i: True),
+    "every other": (lambda i: [(INT, i)] if i % 2 else [], lambda i: True),
+    "two of an event": (lambda i: [(INT, i), (INT, i + 1)] if i % 999 == 0 else [(INT, i)], lambda i: True),
+    "another kind": (lambda i: [(INT if i % 5000 else UINT, i)], lambda i: True),
+    "texts among numbers": (lambda i: [(INT, i) if i % 3000 else (7, 3)], lambda i: True),
+    "malformed events": (lambda i: [(INT, i)], lambda i: i % 128 != 0),
+    "malformed events of many stats": (lambda i: [(INT, i)] * (300 if i % 9000 == 0 else 1), lambda i: i % 9000 != 0),
+    "malformed events among gaps": (lambda i: [(INT, i)] if i % 5 else [], lambda i: i % 64 != 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_chunks_hold_what_events_say(name: str) -> None:
+    found, expected = gathered(*CASES[name])
+    columns = found.columns(KEY)
+    assert columns is not None
+    assert list(zip(columns.owner.tolist(), columns.kind.tolist(), columns.value.tolist(), strict=True)) == expected
+    assert not columns.size.any()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_few_rows_are_told_without_columns_as_with_them(name: str) -> None:
+    some, every = (StatTable(gathered(*CASES[name])[0], Strings.of([text.encode() for text in NAMES])) for _ in range(2))
+    rows = np.array([0, 63, 64, 65, 128, 129, 100, 3, N - 1, 32_767, 32_768, 3, 10**6], np.int64)
+    every.has("key")  # makes columns
+    for ask in ("ints_at", "texts_at"):
+        assert getattr(some, ask)("key", rows).tolist() == getattr(every, ask)("key", rows).tolist()
+    assert np.array_equal(some.floats_at("key", rows), every.floats_at("key", rows), equal_nan=True)
+
+
+def test_a_key_of_one_kind_without_gaps_is_looked_into_where_it_stands() -> None:
+    found, _ = gathered(*CASES["each one text"])
+    kind, values, is_there = found.at(KEY, np.array([5, N], np.int64)) or (0, np.zeros(0), np.zeros(0))
+    assert (kind, values.tolist()[0], is_there.tolist()) == (TEXT, 2, [True, False])
+    found.columns(KEY)
+    assert found.at(KEY, np.array([5], np.int64)) is None
+    for key in (-1, 99):
+        for rows in ([], [5]):
+            assert found.at(key, np.array(rows, np.int64)) is None

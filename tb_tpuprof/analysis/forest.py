@@ -139,8 +139,8 @@ def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     heads = np.zeros(trace.n_events, np.uint8)
     heads[roots] = 1
     heads[tie.consumer] = 1
-    kept = telling((tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, above, heads)
-    number = np.cumsum(kept) - 1
+    kept: npt.NDArray[np.bool_] = telling((tie.producer, tie.producer_hub, tie.consumer, tie.consumer_hub), tie.n_hubs, above, heads)
+    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     made, used = kept[tie.producer_hub], kept[tie.consumer_hub]
     return Ties(tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum()))
 

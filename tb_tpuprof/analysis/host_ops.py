@@ -168,6 +168,6 @@ def _span_ps(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
     """Sum over lines of the time from the first of the events to the end of the last."""
     bounds = _line_bounds(trace, rows)
     first = bounds[:-1][np.diff(bounds) > 0]
-    start = trace.events["start_ps"][rows]
-    ends = np.maximum.reduceat(start + trace.events["duration_ps"][rows], first)
-    return int((ends - start[first]).sum())
+    start, end = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
+    end += start
+    return int((np.maximum.reduceat(end, first) - start[first]).sum())

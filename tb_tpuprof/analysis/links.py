@@ -15,9 +15,11 @@ from tb_tpuprof.analysis.event_names import MEMCPY, UNKNOWN, parse_op
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import Keys, Rows, distinct, events_named, events_with, first_ints, metadata_named, mix, values_at
-from tb_tpuprof.native import match, number
+from tb_tpuprof.native import match
 from tb_tpuprof.trace.trace import Trace
 
+# What `match` finds.
+Matched = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], int]
 # What context types (`_pt`, `_ct`) are called, by number.
 CONTEXTS = (
     "context", "context", "TF executor", "TFRT executor", "batch scheduler", "PjRt", "adaptive batch", "TFRT TPU runtime",
@@ -43,10 +45,10 @@ class Ties:
     `kinds`: (first hub, what kind of tie it and the following ones are), ascending.
     """
 
-    producer: npt.NDArray[np.int64]
-    producer_hub: npt.NDArray[np.int64]
-    consumer: npt.NDArray[np.int64]
-    consumer_hub: npt.NDArray[np.int64]
+    producer: npt.NDArray[np.int32]
+    producer_hub: npt.NDArray[np.int32]
+    consumer: npt.NDArray[np.int32]
+    consumer_hub: npt.NDArray[np.int32]
     n_hubs: int
     kinds: tuple[tuple[int, str], ...] = ()
 
@@ -55,18 +57,23 @@ def ties(trace: Trace) -> Ties:
     """All ties of a trace: contexts (`_pt`/`_p` → `_ct`/`_c`), executor → iterator, kernel launch → kernel, TPU launch → module."""
     parts = [(kind, part) for kind, part in _all(trace) if len(part[0]) and len(part[2])]
     kinds: list[tuple[int, str]] = []
-    columns: list[list[npt.NDArray[np.int64]]] = [[], [], [], []]
+    columns: list[list[npt.NDArray[np.int32]]] = [[], [], [], []]
     n_hubs = 0
     for kind, (producer, made, consumer, used) in parts:
         kinds.append((n_hubs, kind))
         from_at, from_hub, to_at, to_hub, n_here = _matched(made, used)
-        columns[0].append(producer[from_at].astype(np.int64))
-        columns[1].append(from_hub + n_hubs if n_hubs else from_hub)
-        columns[2].append(consumer[to_at].astype(np.int64))
-        columns[3].append(to_hub + n_hubs if n_hubs else to_hub)
+        columns[0].append(_at(producer, from_at))
+        columns[1].append(from_hub + np.int32(n_hubs) if n_hubs else from_hub)
+        columns[2].append(_at(consumer, to_at))
+        columns[3].append(to_hub + np.int32(n_hubs) if n_hubs else to_hub)
         n_hubs += n_here
-    joined = [column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int64), *column]) for column in columns]
+    joined = [column[0] if len(column) == 1 else np.concatenate([np.empty(0, np.int32), *column]) for column in columns]
     return Ties(joined[0], joined[1], joined[2], joined[3], n_hubs, tuple(kinds))
+
+
+def _at(rows: Rows | npt.NDArray[np.intp], at: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Some of the rows, or all as they are."""
+    return (rows if len(at) == len(rows) else rows[at]).astype(np.int32, copy=False)
 
 
 Part = tuple[Rows | npt.NDArray[np.intp], Keys, Rows | npt.NDArray[np.intp], Keys]
@@ -79,9 +86,9 @@ def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
     yield from (("TPU launch", part) for part in _tpu_launches(trace))
 
 
-def _matched(made: Keys, used: Keys) -> tuple[Keys, Keys, Keys, Keys, int]:
+def _matched(made: Keys, used: Keys) -> Matched:
     """Which producers and consumers have a counterpart, and the hub of each; a crowd of 64 on both sides is none."""
-    found: tuple[Keys, Keys, Keys, Keys, int] | None = match(made, used, _CROWD)
+    found: Matched | None = match(made, used, _CROWD)
     if found is None:  # scattered keys: their ranks lie close together
         keys = distinct(np.concatenate((made, used)))
         found = match(np.searchsorted(keys, made), np.searchsorted(keys, used), _CROWD)
@@ -94,9 +101,12 @@ def _contexts(trace: Trace) -> Iterator[tuple[str, Part]]:
     (producer, made_type, made), (consumer, used_type, used) = (_typed(trace, *keys) for keys in (("_pt", "_p"), ("_ct", "_c")))
     if not len(made) or not len(used):
         return
-    for kind in number(made_type)[0].tolist():
+    known = made_type
+    if made_type.min() < 0 or made_type.max() > _MOST_TYPES:
+        known = made_type[(made_type >= 0) & (made_type <= _MOST_TYPES)]
+    for kind in np.flatnonzero(np.bincount(known)).tolist():
         of_made, of_used = made_type == kind, used_type == kind
-        if 0 <= kind <= _MOST_TYPES and of_used.any():
+        if of_used.any():
             name = context_name(kind)
             by_producer = _with_process(trace, *((producer, made) if of_made.all() else (producer[of_made], made[of_made])))
             by_consumer = _with_process(trace, *((consumer, used) if of_used.all() else (consumer[of_used], used[of_used])))

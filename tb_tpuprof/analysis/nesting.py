@@ -48,7 +48,8 @@ def regions(trace: Trace) -> Regions:
 def event_ends(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
     """End of each of the events (ascending), where a region's start mark lasts as long as its region."""
     found = regions(trace)
-    ends: npt.NDArray[np.int64] = trace.events["start_ps"][rows] + trace.events["duration_ps"][rows]
+    ends: npt.NDArray[np.int64] = trace.events["start_ps"][rows]
+    ends += trace.events["duration_ps"][rows]
     if len(found.event) and len(rows):
         at = np.searchsorted(rows, found.event)
         inside = at < len(rows)
@@ -76,7 +77,8 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
 
 def nest_rows(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Nest a subset of events among themselves: (parent as an index into `rows`, self time in ps)."""
-    start = trace.events["start_ps"][rows]
+    start, end = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
+    end += start
     offsets = np.searchsorted(rows, trace.line_offsets).astype(np.int64)
-    parent, self_ps = nest(start, start + trace.events["duration_ps"][rows], offsets)
+    parent, self_ps = nest(start, end, offsets)
     return parent, self_ps

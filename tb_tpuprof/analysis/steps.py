@@ -109,7 +109,9 @@ def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], so
     if not len(number):
         return no_steps()
     at = np.minimum(np.searchsorted(number, parts.group), len(number) - 1)
-    mine = number[at] == parts.group
+    mine: npt.NDArray[np.bool_] | slice = number[at] == parts.group
+    if mine.all():  # type: ignore[union-attr]
+        mine = slice(None)
     at, klass = at[mine], parts.klass[mine]
     class_ps = charge(parts.start[mine], parts.end[mine], klass, at, (first, last), N_CLASSES)
     has_compute = np.zeros(len(number), np.bool_)

@@ -72,8 +72,8 @@ def arrow_ends(trace: Trace, found: Flows, chosen: npt.NDArray[np.intp]) -> tupl
 def _latest_producers(trace: Trace, tie: Ties) -> tuple[Int64s, Int64s, Int64s]:
     """For each consumer the producer of its hub that starts last before it, or else the hub's first one: (producer, consumer, hub)."""
     start = trace.events["start_ps"]
-    event = np.concatenate((tie.producer, tie.consumer))
-    hub = np.concatenate((tie.producer_hub, tie.consumer_hub))
+    event = np.concatenate((tie.producer, tie.consumer)).astype(np.int64)
+    hub = np.concatenate((tie.producer_hub, tie.consumer_hub)).astype(np.int64)
     is_consumer = np.zeros(len(event), np.bool_)
     is_consumer[len(tie.producer) :] = True
     order = np.lexsort((is_consumer, start[event], hub))

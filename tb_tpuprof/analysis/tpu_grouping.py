@@ -24,13 +24,13 @@ def grouping_lines(trace: Trace) -> dict[int, int]:
     return result
 
 
-def credited(trace: Trace, events: Int64s) -> Int64s:
+def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The event that stands for each event in the graph: on TPU planes the step that contains it (-1: none), else itself."""
     lines = grouping_lines(trace)
     if not lines or not len(events):
         return events
     plane = trace.lines["plane"][trace.event_line[events]]
-    result: Int64s = events.copy()
+    result: npt.NDArray[np.int32] = events.copy()
     for device in {*planes(trace).tensor_cores, *planes(trace).sparse_cores}:
         mine = plane == device
         if not mine.any():

@@ -42,7 +42,7 @@ def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows
     return found
 
 
-def telling(ties: tuple[Rows, Rows, Rows, Rows], n_hubs: int, above: Int32s, heads: Classes) -> npt.NDArray[np.bool_]:
+def telling(ties: tuple[Int32s, Int32s, Int32s, Int32s], n_hubs: int, above: Int32s, heads: Classes) -> npt.NDArray[np.bool_]:
     """Of each hub whether it ties what does not lie beside one another anyway.
 
     `ties`: producers, their hubs, consumers, theirs. A hub of one producer and one consumer tells nothing where the consumer lies right
@@ -57,7 +57,7 @@ def telling(ties: tuple[Rows, Rows, Rows, Rows], n_hubs: int, above: Int32s, hea
     return kept
 
 
-def match(made: Rows, used: Rows, crowd: int) -> tuple[Rows, Rows, Rows, Rows, int] | None:
+def match(made: Rows, used: Rows, crowd: int) -> tuple[Int32s, Int32s, Int32s, Int32s, int] | None:
     """Producers and consumers of equal keys: (which of `made` have a hub, its number, which of `used`, its number, number of hubs).
 
     A hub stands for one key that both sides have and that is not on both sides `crowd` times or more; hubs are numbered by key.
@@ -72,10 +72,10 @@ def match(made: Rows, used: Rows, crowd: int) -> tuple[Rows, Rows, Rows, Rows, i
     others, n_used = np.unique(used, return_counts=True)
     shared, mine, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
     shared = shared[(n_made[mine] < crowd) | (n_used[theirs] < crowd)]
-    found: list[Rows] = []
+    found: list[Int32s] = []
     for side in (made, used):
-        at = np.flatnonzero(np.isin(side, shared)).astype(np.int64)
-        found += [at, np.searchsorted(shared, side[at]).astype(np.int64)]
+        at = np.flatnonzero(np.isin(side, shared)).astype(np.int32)
+        found += [at, np.searchsorted(shared, side[at]).astype(np.int32)]
     return found[0], found[1], found[2], found[3], len(shared)
 
 

@@ -77,15 +77,15 @@ def outermost(
 
 def telling(ties: tuple, n_hubs: int64_t, above: cython.const[int32_t][::1], heads: cython.const[uint8_t][::1]):
     """Which hubs tie what does not lie beside one another anyway; see `plain_selection.telling`."""
-    producer: cython.const[int64_t][::1] = ties[0]
-    producer_hub: cython.const[int64_t][::1] = ties[1]
-    consumer: cython.const[int64_t][::1] = ties[2]
-    consumer_hub: cython.const[int64_t][::1] = ties[3]
-    made_by = np.full(n_hubs, -1, np.int64)
-    used_by = np.full(n_hubs, -1, np.int64)
+    producer: cython.const[int32_t][::1] = ties[0]
+    producer_hub: cython.const[int32_t][::1] = ties[1]
+    consumer: cython.const[int32_t][::1] = ties[2]
+    consumer_hub: cython.const[int32_t][::1] = ties[3]
+    made_by = np.full(n_hubs, -1, np.int32)
+    used_by = np.full(n_hubs, -1, np.int32)
     found = np.empty(n_hubs, np.uint8)
-    made: int64_t[::1] = made_by
-    used: int64_t[::1] = used_by
+    made: int32_t[::1] = made_by
+    used: int32_t[::1] = used_by
     kept: uint8_t[::1] = found
     i: int64_t
     cause: int64_t
@@ -166,10 +166,10 @@ def _counts(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], 
 @cython.cfunc
 def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1], hub: int32_t[::1]):
     """Which of the keys have a hub, and which."""
-    room_at = np.empty(keys.shape[0], np.int64)
-    room_hub = np.empty(keys.shape[0], np.int64)
-    at: int64_t[::1] = room_at
-    of: int64_t[::1] = room_hub
+    room_at = np.empty(keys.shape[0], np.int32)
+    room_hub = np.empty(keys.shape[0], np.int32)
+    at: int32_t[::1] = room_at
+    of: int32_t[::1] = room_hub
     n: int64_t = 0
     i: int64_t
     number: int32_t
@@ -177,7 +177,7 @@ def _hubs_of(keys: cython.const[int64_t][::1], low: int64_t, base: int64_t[::1],
         for i in range(keys.shape[0]):
             number = hub[base[(keys[i] >> 32) - low] + (keys[i] & LOW_BITS)]
             if number >= 0:
-                at[n] = i
+                at[n] = cython.cast(int32_t, i)
                 of[n] = number
                 n += 1
     if n == keys.shape[0]:

@@ -112,7 +112,7 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     ties = []
     for _ in range(2):
         pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n_hubs - 1)), min_size=1, max_size=8))
-        ties += [np.array(column, np.int64) for column in zip(*pairs, strict=True)]
+        ties += [np.array(column, np.int32) for column in zip(*pairs, strict=True)]
     found = selection.telling(tuple(ties), n_hubs, parent, heads)
     assert same(found, plain_selection.telling(tuple(ties), n_hubs, parent, heads))
 

@@ -20,7 +20,7 @@ try:
     from tb_tpuprof.native.pairing import pair_up, tie
     from tb_tpuprof.native.selection import ascends, classes_of, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
-    from tb_tpuprof.native.tallies import extremes, histogram, matches, range_totals, sums, tally
+    from tb_tpuprof.native.tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
     from tb_tpuprof.native.wire import add_records, fields, ints, parts, spans
@@ -34,7 +34,7 @@ except ImportError:
     from tb_tpuprof.native.plain_pairing import pair_up, tie
     from tb_tpuprof.native.plain_selection import ascends, classes_of, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
-    from tb_tpuprof.native.plain_tallies import extremes, histogram, matches, range_totals, sums, tally
+    from tb_tpuprof.native.plain_tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
     from tb_tpuprof.native.plain_wire import add_records, fields, intern, ints, joined, parts, spans
@@ -42,8 +42,8 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "ascends", "by_start", "classes_of", "cover", "deflated",
-    "enclose", "extremes", "fields", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes", "look_up", "match", "matches",
-    "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals", "relabel", "rows_of", "runs",
-    "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "ascends", "by_start", "classes_of", "cover",
+    "deflated", "enclose", "extremes", "fields", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes", "last_end",
+    "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals",
+    "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
 ]  # fmt: skip

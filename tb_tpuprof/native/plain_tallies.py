@@ -137,3 +137,8 @@ def extremes(values: Ints, cuts: Ints) -> tuple[Ints, Ints]:
     least = [a + int(values[a:b].argmin()) if b > a else a for a, b in bounds]
     most = [b - 1 - int(values[a:b][::-1].argmax()) if b > a else a for a, b in bounds]
     return np.array(least, np.int64), np.array(most, np.int64)
+
+
+def last_end(start: Ints, duration: Ints) -> int:
+    """When the last of all events ends, 0 if none does after that; what has no length takes 1."""
+    return int((start + np.maximum(duration, 1)).max(initial=0))

@@ -250,3 +250,13 @@ def extremes(values: cython.const[int64_t][::1], cuts: cython.const[int64_t][::1
             least[k] = a
             most[k] = b
     return low, high
+
+
+def last_end(start: cython.const[int64_t][::1], duration: cython.const[int64_t][::1]):
+    """The latest end; see `plain_tallies.last_end`."""
+    latest: int64_t = 0
+    i: int64_t
+    with cython.nogil:
+        for i in range(start.shape[0]):
+            latest = max(latest, start[i] + max(duration[i], 1))
+    return latest

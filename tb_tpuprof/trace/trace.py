@@ -9,13 +9,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.native import last_end
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table, table_from_rows
-
-_CHUNK = 1 << 13  # events whose numbers stay in the processor's cache
 
 
 class TraceSource(Protocol):
@@ -127,11 +126,8 @@ class Trace:
     def duration_ps(self) -> int:
         """From the trace's start to the last event's end or counter's sample; what has no length takes 1 ps."""
         last_sample = int(self.samples["time_ps"].max(initial=-1)) + 1
-        if not self.n_events:
-            return last_sample
-        starts, durations = self.events["start_ps"], self.events["duration_ps"]
-        parts = (slice(i, i + _CHUNK) for i in range(0, self.n_events, _CHUNK))  # parts that stay in the processor's cache
-        return max(last_sample, *(int((starts[part] + np.maximum(durations[part], 1)).max()) for part in parts))
+        last: int = last_end(self.events["start_ps"], self.events["duration_ps"])
+        return max(last_sample, last)
 
     @cached_property
     def plane_names(self) -> list[str]:

@@ -118,6 +118,16 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 
 
 @settings(deadline=None, max_examples=200)
+@given(lines())
+def test_last_end(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    from tb_tpuprof.native import plain_tallies, tallies
+
+    start, duration, _ = events
+    expected = max((a + max(d, 1) for a, d in zip(start.tolist(), duration.tolist(), strict=True)), default=0)
+    assert tallies.last_end(start, duration) == plain_tallies.last_end(start, duration) == expected
+
+
+@settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_cover(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
     from tb_tpuprof.native import intervals

@@ -28,7 +28,7 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
         return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
     if IS_COMPILED and reads_in_part(state):
-        return _decoded(PartialFile(path), path, host_of(path), FileSource(state), is_outline)
+        return _decoded(PartialFile(path, is_outline), path, host_of(path), FileSource(state), is_outline)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
         return decode_chrome(data, path, host_of(path), PackedJsonSource(state) if was_packed else JsonSource(state))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 HUGE_PAGE = 2 * 2**20
+_LARGE = HUGE_PAGE // 2  # from here on the one fault costs less, though not all of the page is used
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 # More than the machine has may be promised; Python before 3.13 has no name for it.
 _UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
@@ -19,7 +20,7 @@ _UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" e
 def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """n uninitialised values. Where the system can, large ones begin and end with a huge page: one fault for what is else 512."""
     size = n * np.dtype(dtype).itemsize
-    if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+    if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.empty(n, dtype)
     try:
         memory = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, flags=_PRIVATE)
@@ -38,3 +39,12 @@ def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:
         return np.frombuffer(mmap.mmap(-1, n, flags=_PRIVATE | _UNRESERVED), np.uint8)
     except OSError:
         raise MemoryError(f"{n} bytes") from None
+
+
+def on_huge_pages(data: npt.NDArray[np.uint8], start: int, end: int) -> None:
+    """Ask that what of `sparse_bytes` lies between start and end is put on huge pages when it is written to."""
+    memory = getattr(data.base, "obj", None)
+    if isinstance(memory, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
+        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE, first, max(0, min(end, len(data)) - first))

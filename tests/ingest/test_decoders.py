@@ -93,8 +93,8 @@ def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(tmp_path: 
     monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
     monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 128)
 
-    def cut_off(path_of_file: str) -> PartialFile:
-        file = PartialFile(path_of_file)
+    def cut_off(path_of_file: str, is_outline: bool) -> PartialFile:
+        file = PartialFile(path_of_file, is_outline)
         os.truncate(path_of_file, 200)
         return file
 

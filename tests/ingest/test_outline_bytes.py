@@ -54,8 +54,8 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> list[Bytes]:
     monkeypatch.setattr(outline_bytes, "new_bytes", lambda n: np.full(n, POISON, np.uint8))
     found: list[Bytes] = []
 
-    def read(path: str) -> outline_bytes.PartialFile:
-        file = outline_bytes.PartialFile(path)
+    def read(path: str, is_outline: bool) -> outline_bytes.PartialFile:
+        file = outline_bytes.PartialFile(path, is_outline)
         found.append(file.data)
         return file
 

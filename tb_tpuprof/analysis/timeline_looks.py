@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.timeline import Timeline, timeline
+from tb_tpuprof.analysis.timeline import timeline
 from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, first_more
 from tb_tpuprof.analysis.timeline_tracks import tracks
@@ -28,11 +31,13 @@ def looks(trace: Trace) -> tuple[Looks, Looks]:
         trace.events["metadata"],
         (names.of_metadata, names.family_of_metadata, names.has_own.view(np.uint8)),
         _line_families(trace, drawn.file, _BY_NAME),
+        (names.own_event, names.own_name, Family.STEP),
     )
     more = (first_more(names, made.texts) + np.arange(len(made.texts))).astype(np.int32)
     none = np.zeros(len(more), np.uint8)
     own = drawn.derived
-    return file, Looks((own.row_line, own.row_depth), made.name, (more, none, none), _line_families(trace, own, Family.XLA_OP))
+    families = _line_families(trace, own, Family.XLA_OP)
+    return file, Looks((own.row_line, own.row_depth), made.name, (more, none, none), families, (names.own_event[:0], names.own_name[:0], 0))
 
 
 def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.uint8]:
@@ -45,29 +50,38 @@ def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.u
     return of_line
 
 
-def box_columns(
-    trace: Trace, drawn: Timeline, layer: Layer, lines: npt.NDArray[np.integer], start_ps: int, end_ps: int, pixel_ps: int
-) -> npt.NDArray[np.int64]:
-    """Boxes of some lines of a layer in a window: rows line, depth, start, duration, longest, name, family, event, n_merged.
+@dataclass(frozen=True)
+class Boxes:
+    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` depth, name, n_merged; `seen` marks the names."""
 
-    Lines, times and events are the layer's own. See `native.Rows.boxes` and `native.Looks.fill`.
+    longs: npt.NDArray[np.int64]
+    ints: npt.NDArray[np.int32]
+    family: npt.NDArray[np.uint8]
+    seen: npt.NDArray[np.uint8]
+
+
+def box_columns(
+    trace: Trace, layer: Layer, lines: npt.NDArray[np.integer], window: tuple[int, int, int], shifts: tuple[int, int, int]
+) -> Boxes:
+    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times are the layer's own, as are the lines).
+
+    `shifts` are added to the lines, times and events that are answered. See `native.Rows.boxes` and `native.Looks.fill`.
     """
+    start_ps, end_ps, pixel_ps = window
+    drawn = timeline(trace)
     look = looks(trace)[layer is drawn.derived]
     parts = _parts(layer, layer.rows_of(lines), start_ps, end_ps)
     found = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
     ends = np.cumsum([0, *(len(part) for part in found)]).tolist()
-    columns, marks = np.empty((9, ends[-1]), np.int64), np.empty(ends[-1], np.uint8)
-    spans = zip(found, ends[:-1], ends[1:], strict=True)
-    side_by_side(lambda s: look.fill(columns[:, s[1] : s[2]], marks[s[1] : s[2]], s[0], start_ps, pixel_ps), spans)
-    own = np.flatnonzero(marks)
-    if len(own):
-        event = columns[7, own]
-        name = drawn.names.of_events(event, trace.events["metadata"][event])
-        columns[5, own] = name
-        numbered = own[name >= len(drawn.names.strings)]
-        line_family = _line_families(trace, layer, _BY_NAME)[columns[0, numbered]]
-        columns[6, numbered] = np.where(line_family == _BY_NAME, Family.STEP, line_family)
-    return columns
+    n = ends[-1]
+    boxes = Boxes(np.empty((5, n), np.int64), np.empty((3, n), np.int32), np.empty(n, np.uint8), np.zeros(drawn.names.n_names, np.uint8))
+
+    def fill(span: tuple[npt.NDArray[Any], int, int]) -> None:
+        part, a, b = span
+        look.fill((boxes.longs[:, a:b], boxes.ints[:, a:b], boxes.family[a:b]), part, (start_ps, pixel_ps), shifts, boxes.seen)
+
+    side_by_side(fill, zip(found, ends[:-1], ends[1:], strict=True))
+    return boxes
 
 
 def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:

@@ -90,14 +90,10 @@ class Names:
             names[mine[found]] = self.own_name[at[found]]
         return names
 
-    def distinct(self, names: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.intp], Int32s]:
-        """(the distinct numbers, for each name its place among them)."""
-        mark = np.zeros(self.n_names, np.bool_)
-        mark[names] = True
-        distinct = np.flatnonzero(mark)
-        place = np.empty(self.n_names, np.int32)
-        place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return distinct, place[names]
+    def texts(self, names: list[int]) -> list[str]:
+        """What the numbers stand for."""
+        known = self._known
+        return [known.get(name) or self.text(name) for name in names]
 
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:

@@ -43,8 +43,8 @@ def _buffer(column: Column) -> tuple[dict[str, Any], bytes]:
     """What the header says of a column's buffer, and the buffer. Integers beyond 2^53 lose their last bits, as JSON's do in a browser."""
     values = column.values
     facts: dict[str, Any] = {"dtype": "u1", "offset": 0, "length": len(values), "delta": False}
-    if values.dtype.kind == "b":
-        return facts, values.astype(np.uint8).tobytes()
+    if values.dtype.kind == "b" or (values.dtype == np.uint8 and not column.delta):
+        return facts, values.astype(np.uint8, copy=False).tobytes()
     if values.dtype == np.float32:
         return {**facts, "dtype": "f4"}, values.tobytes()
     if values.dtype.kind != "f" and values.dtype != np.uint64:

@@ -4,7 +4,7 @@
 import cython
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.tb_tpuprof.native.deflate import Writer, deflate_all, deflated_room
 
@@ -12,20 +12,23 @@ Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
 EXACT = cython.declare(int64_t, 9007199254740991)
+TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def bits(value: uint64_t) -> cython.int:
+    """Binary digits of a number; in steps that are always the same, as its size is hard to foresee."""
     n: cython.int = 0
-    while value >= 256:
-        value >>= 8
-        n += 8
-    while value > 0:
-        value >>= 1
-        n += 1
-    return n
+    step: cython.int
+    half: cython.int = 32
+    while half > 0:
+        step = half if value >> half != 0 else 0
+        value >>= step
+        n += step
+        half >>= 1
+    return n + cython.cast(cython.int, value)
 
 
 @cython.cfunc
@@ -62,7 +65,6 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
     width: cython.int
     number: int64_t
     source: cython.pointer(cython.const[int64_t]) = cython.address(values[0])
-    numbers: int64_t[::1]
     with cython.nogil:
         for i in range(n):
             low = values[i] if values[i] < low else low
@@ -91,44 +93,14 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
             last = high
             scale = 1
             base = 0
-    if scale > 1:  # divided once, rather than once for each byte
-        numbers = np.empty(n, np.int64)
-        with cython.nogil:
-            first //= cython.cast(int64_t, scale)
-            last //= cython.cast(int64_t, scale)
-            divided(source, n, is_delta, base, cython.cast(int64_t, scale), cython.address(numbers[0]))
-        source = cython.address(numbers[0])
+    first //= cython.cast(int64_t, scale)
+    last //= cython.cast(int64_t, scale)
     width = width_of(last) if first >= 0 else width_of(2 * cython.cast(uint64_t, max(last, -first - 1)))
     planes = PyBytes_FromStringAndSize(cython.NULL, n * width)
     out: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(planes))
     with cython.nogil:
-        if scale > 1:
-            in_planes(source, n, width, out, False, 0)
-        else:
-            in_planes(source, n, width, out, is_delta, base)
+        in_planes(source, n, width, out, is_delta, base, cython.cast(int64_t, scale))
     return f"{'u' if first >= 0 else 'i'}{width}", base, cython.cast(int64_t, scale), planes
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def divided(
-    values: cython.pointer(cython.const[int64_t]),
-    n: int64_t,
-    is_delta: cython.bint,
-    base: int64_t,
-    scale: int64_t,
-    out: cython.pointer(int64_t),
-) -> cython.void:
-    """What is packed of each value, by a scale that divides all."""
-    i: int64_t
-    shift: cython.int = bits(scale) - 1
-    if (scale & (scale - 1)) == 0:
-        for i in range(n):
-            out[i] = number_at(values, i, is_delta, base) >> shift
-    else:
-        for i in range(n):
-            out[i] = number_at(values, i, is_delta, base) // scale
 
 
 @cython.cfunc
@@ -151,18 +123,39 @@ def in_planes(
     out: cython.pointer(uint8_t),
     is_delta: cython.bint,
     base: int64_t,
+    scale: int64_t,
 ) -> cython.void:
-    """Byte k of number i goes to out[k * n + i]."""
+    """Byte k of number i, divided by a scale that divides all, goes to out[k * n + i]; a few numbers at a time, for all planes."""
+    numbers: int64_t[512]
+    words: uint32_t[512]
+    half: cython.int
+    first: int64_t = 0
+    size: int64_t
     i: int64_t
     k: cython.int
-    for k in range(width):
+    shift: cython.int = bits(scale) - 1
+    while first < n:
+        size = min(n - first, TILE)
         if is_delta:
-            out[k * n] = 0
-            for i in range(1, n):
-                out[k * n + i] = cython.cast(uint8_t, (values[i] - values[i - 1]) >> (8 * k))
+            numbers[0] = number_at(values, first, True, base)
+            for i in range(1, size):
+                numbers[i] = values[first + i] - values[first + i - 1]
         else:
-            for i in range(n):
-                out[k * n + i] = cython.cast(uint8_t, (values[i] - base) >> (8 * k))
+            for i in range(size):
+                numbers[i] = values[first + i] - base
+        if scale > 1 and (scale & (scale - 1)) == 0:
+            for i in range(size):
+                numbers[i] >>= shift
+        elif scale > 1:
+            for i in range(size):
+                numbers[i] //= scale
+        for half in range(2):  # narrower ones come apart in fewer steps
+            for i in range(size if width > 4 * half else 0):
+                words[i] = cython.cast(uint32_t, numbers[i] >> (32 * half))
+            for k in range(4 * half, min(width, 4 * half + 4)):
+                for i in range(size):
+                    out[k * n + first + i] = cython.cast(uint8_t, words[i] >> (8 * (k - 4 * half)))
+        first += TILE
 
 
 def deflated(data: cython.const[uint8_t][::1]):
@@ -183,6 +176,29 @@ def deflated(data: cython.const[uint8_t][::1]):
     return blocks[:size]
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
+    """Start of the two pixels that something begins in: mostly those of what came before, or the next ones."""
+    if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
+        pair_ps += 2 * pixel_ps
+        if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
+            pair_ps = begin // (2 * pixel_ps) * 2 * pixel_ps
+    return pair_ps
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def rounded(value: int64_t) -> int64_t:
+    """A number to ten binary digits, halves upward."""
+    shift: cython.int = max(bits(value) - DIGITS, 0)
+    return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
+
+
 @cython.final
 @cython.cclass
 class Looks:
@@ -195,49 +211,89 @@ class Looks:
     family: cython.const[uint8_t][::1]
     has_own: cython.const[uint8_t][::1]
     of_line: cython.const[uint8_t][::1]
+    own_event: cython.const[int32_t][::1]
+    own_name: cython.const[int32_t][::1]
+    own_family: uint8_t
 
-    def __init__(self, of_row, key, of_key, of_line):
+    def __init__(self, of_row, key, of_key, of_line, own):
         self.row_line, self.row_depth = of_row
         self.key = key
         self.name, self.family, self.has_own = of_key
         self.of_line = of_line
+        self.own_event, self.own_name, self.own_family = own
 
-    def fill(self, columns: int64_t[:, :], own: uint8_t[::1], boxes, origin_ps: int64_t, pixel_ps: int64_t):
+    def fill(self, columns, boxes, window, shifts, seen: uint8_t[::1]):
         """Columns of boxes, merged ones on whole pixels; see `plain_packing.Looks.fill`."""
         n: int64_t = len(boxes)
         if n == 0:
             return
         raw: cython.const[uint8_t][::1] = boxes.view(np.uint8)
         box: cython.pointer(cython.const[Box]) = cython.cast(cython.pointer(cython.const[Box]), cython.address(raw[0]))
+        longs: int64_t[:, :] = columns[0]
+        ints: int32_t[:, :] = columns[1]
+        families: uint8_t[:] = columns[2]
+        origin_ps: int64_t = window[0]
+        pixel_ps: int64_t = window[1]
+        line_shift: int64_t = shifts[0]
+        time_shift: int64_t = shifts[1]
+        event_shift: int64_t = shifts[2]
+        pair_ps: int64_t = 0
         i: int64_t
+        own: int64_t
         m: int32_t
         line: int32_t
+        name: int32_t
+        family: uint8_t
         begin: int64_t
         end: int64_t
+        middle: int64_t
         longest: int64_t
-        shift: cython.int
         with cython.nogil:
             for i in range(n):
                 line = self.row_line[box[i].row]
                 m = self.key[box[i].event]
-                columns[0, i] = line
-                columns[1, i] = self.row_depth[box[i].row]
-                columns[2, i] = box[i].start
-                columns[3, i] = box[i].duration
+                name = self.name[m]
+                family = self.family[m]
+                if self.has_own[m]:
+                    own = self.own_at(box[i].event)
+                    if own >= 0:
+                        name = self.own_name[own]
+                        family = self.own_family
+                if self.of_line[line] != KEEP:
+                    family = self.of_line[line]
+                begin = box[i].start - origin_ps
+                end = begin + box[i].duration
                 longest = 0
                 if box[i].n_merged > 1:
-                    begin = box[i].start - origin_ps
-                    end = begin + box[i].duration
-                    end = (end + pixel_ps - 1) // pixel_ps
-                    begin = max(begin, 0) // pixel_ps
-                    end = min(end, (begin | 1) + 1)
-                    columns[2, i] = begin * pixel_ps + origin_ps
-                    columns[3, i] = (end - begin) * pixel_ps
-                    shift = max(bits(box[i].longest) - DIGITS, 0)
-                    longest = ((box[i].longest + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
-                columns[4, i] = longest
-                columns[5, i] = self.name[m]
-                columns[6, i] = self.family[m] if self.of_line[line] == KEEP else self.of_line[line]
-                columns[7, i] = box[i].event
-                columns[8, i] = box[i].n_merged
-                own[i] = self.has_own[m]
+                    begin = max(begin, 0)
+                    pair_ps = pair_of(begin, pair_ps, pixel_ps)
+                    middle = pair_ps + pixel_ps
+                    begin = pair_ps + pixel_ps * (begin >= middle)  # which is hard to foresee: no branches
+                    end = pair_ps + pixel_ps * ((end > pair_ps) + (end > middle))
+                    longest = rounded(box[i].longest)
+                longs[0, i] = line + line_shift
+                longs[1, i] = begin + origin_ps + time_shift
+                longs[2, i] = end - begin
+                longs[3, i] = longest
+                longs[4, i] = box[i].event + event_shift
+                ints[0, i] = self.row_depth[box[i].row]
+                ints[1, i] = name
+                ints[2, i] = box[i].n_merged
+                families[i] = family
+                seen[name] = 1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def own_at(self, event: int32_t) -> int64_t:
+        """Where an event stands among those with names of their own, -1 where it does not."""
+        low: int64_t = 0
+        high: int64_t = self.own_event.shape[0]
+        middle: int64_t
+        while low < high:
+            middle = (low + high) // 2
+            if self.own_event[middle] < event:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < self.own_event.shape[0] and self.own_event[low] == event else -1

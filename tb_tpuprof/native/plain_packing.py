@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Int32s = npt.NDArray[np.int32]
+Uint8s = npt.NDArray[np.uint8]
 EXACT = 2**53 - 1
 
 
@@ -60,31 +62,41 @@ def deflated(data: bytes | memoryview) -> bytes:
 class Looks:
     """What boxes of some rows look like: the line, depth, name and family of each, by its row and its event's key.
 
-    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events of the key have
-    names of their own); `of_line` is a family by line, 255 where that of the event's key counts.
+    `of_row` are (line, depth) by row; `key` is a number by event, and `of_key` (name, family, whether events of the key can have
+    names of their own); `of_line` is a family by line, 255 where that of the event counts. `own` are (event, ascending; its name;
+    the family of all of these).
     """
 
     def __init__(
         self,
-        of_row: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
-        key: npt.NDArray[np.int32],
-        of_key: tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8]],
-        of_line: npt.NDArray[np.uint8],
+        of_row: tuple[Int32s, Int32s],
+        key: Int32s,
+        of_key: tuple[Int32s, Uint8s, Uint8s],
+        of_line: Uint8s,
+        own: tuple[Int32s, Int32s, int],
     ) -> None:
         self.row_line, self.row_depth = of_row
         self.key = key
         self.name, self.family, self.has_own = of_key
         self.of_line = of_line
+        self.own_event, self.own_name, self.own_family = own
 
     def fill(
-        self, columns: npt.NDArray[np.int64], own: npt.NDArray[np.uint8], boxes: npt.NDArray[Any], origin_ps: int, pixel_ps: int
+        self,
+        columns: tuple[npt.NDArray[np.int64], Int32s, Uint8s],
+        boxes: npt.NDArray[Any],
+        window: tuple[int, int],
+        shifts: tuple[int, int, int],
+        seen: Uint8s,
     ) -> None:
-        """Fill rows line, depth, start, duration, longest, name, family, event, n_merged; and mark boxes with names of their own.
+        """Fill columns of boxes: rows line, start, duration, longest, event as int64; depth, name, n_merged as int32; the families.
 
-        Merged boxes are widened to whole pixels within their two, and their longest event is told to ten binary digits (0 where
-        a box is one event): no eye can tell, and a full screen takes a third of the bytes.
+        `window` is its start and the picoseconds of a pixel; `shifts` are added to lines, times and events; names are marked in
+        `seen`. Merged boxes are widened to whole pixels within their two, and their longest event is told to ten binary digits
+        (0 where a box is one event): no eye can tell, and a full screen takes a third of the bytes.
         """
-        row, event, n_merged = boxes["row"], boxes["event"], boxes["n_merged"].astype(np.int64)
+        origin_ps, pixel_ps = window
+        row, event, n_merged = boxes["row"], boxes["event"], boxes["n_merged"]
         start, duration, longest = boxes["start"].copy(), boxes["duration"].copy(), boxes["longest"].copy()
         merged = np.flatnonzero(n_merged > 1)
         begin = start[merged] - origin_ps
@@ -96,11 +108,15 @@ class Looks:
         longest[merged] = [_rounded(value) for value in longest[merged].tolist()]
         longest[n_merged <= 1] = 0
         line, key = self.row_line[row], self.key[event]
-        family = np.where(self.of_line[line] == 255, self.family[key], self.of_line[line])
-        parts = (line, self.row_depth[row], start, duration, longest, self.name[key], family, event, n_merged)
-        for i, part in enumerate(parts):
-            columns[i] = part
-        own[:] = self.has_own[key]
+        name, family = self.name[key], self.family[key]
+        own = np.flatnonzero((self.has_own[key] != 0) & np.isin(event, self.own_event))
+        name[own] = self.own_name[np.searchsorted(self.own_event, event[own])]
+        family[own] = self.own_family
+        longs, ints, families = columns
+        longs[:] = line.astype(np.int64) + shifts[0], start + shifts[1], duration, longest, event.astype(np.int64) + shifts[2]
+        ints[:] = self.row_depth[row], name, n_merged
+        families[:] = np.where(self.of_line[line] == 255, family, self.of_line[line])
+        seen[name] = 1
 
 
 def _rounded(value: int) -> int:

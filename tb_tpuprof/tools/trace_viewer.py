@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Payload, Scalar, Table, Tool
@@ -56,7 +58,7 @@ def _window_answer(opened: View, window: Window, params: Params) -> Answer:
         "start_ps": Scalar(window.start_ps, "ps", "Window's start"),
         "end_ps": Scalar(window.end_ps, "ps", "Window's end"),
         "n_events": Scalar(sum(host.trace.n_events for host in opened.hosts), "count", "Events in the trace", "derived ones not counted"),
-        "n_events_in_window": Scalar(int(n_merged.sum()), "count", "Events in the window"),
+        "n_events_in_window": Scalar(int(n_merged.sum(dtype=np.int64)), "count", "Events in the window"),
     }
     tables = {
         "tracks": tracks_table(opened),

@@ -19,6 +19,8 @@ from tb_tpuprof.tools.trace_hosts import HostView, View
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
+BoxColumns = tuple[npt.NDArray[np.integer], ...]  # those of the table `boxes`
+_NO_BOXES: BoxColumns = (np.empty(0, np.int64),) * 9
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,13 @@ class TextCodes:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def of(self, view: HostView, names: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
-        """Codes of a host's names."""
-        distinct, place = view.drawn.names.distinct(names)
-        text = view.drawn.names.text
-        codes = [self.known.setdefault(text(name), len(self.known)) for name in distinct.tolist()]
-        return np.array(codes, np.int32)[place] if codes else np.empty(0, np.int32)
+    def of(self, view: HostView, names: npt.NDArray[np.int32], seen: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+        """Codes of a host's names; those among them are marked in `seen`."""
+        distinct = np.flatnonzero(seen)
+        known = self.known
+        code_of = np.empty(len(seen), np.int32)
+        code_of[distinct] = [known.setdefault(text, len(known)) for text in view.drawn.names.texts(distinct.tolist())]
+        return code_of.take(names)
 
     @property
     def strings(self) -> list[str]:
@@ -136,8 +139,8 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     """`boxes` by host, layer, track, depth and start, and `colors` of their names."""
     codes = TextCodes()
     parts = [_boxes(host, layer, lines, window, codes) for host, tracks in chosen for layer, lines in layers_of(host, tracks)]
-    filled = [part for part in parts if part.shape[1]]
-    columns = filled[0] if len(filled) == 1 else np.concatenate([np.empty((9, 0), np.int64), *filled], axis=1)
+    filled = [part for part in parts if len(part[0])] or [_NO_BOXES]
+    columns = filled[0] if len(filled) == 1 else [np.concatenate(column) for column in zip(*filled, strict=True)]
     track, depth, start, duration, longest, name, family, event, n_merged = columns
     strings = codes.strings
     keys = np.array([color_key(text) for text in strings], np.uint8)
@@ -161,15 +164,14 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
     }
 
 
-def _boxes(host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes) -> npt.NDArray[np.int64]:
+def _boxes(host: HostView, layer: Layer, lines: npt.NDArray[np.int64], window: Window, codes: TextCodes) -> BoxColumns:
     """Columns of boxes, with times, tracks, names and events as the view numbers them."""
-    start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
-    columns = box_columns(host.trace, host.drawn, layer, lines, start_ps, end_ps, window.pixel_ps)
-    columns[0] += host.track_ids(layer.first_line)
-    columns[2] += host.offset_ps
-    columns[5] = codes.of(host, columns[5])
-    columns[7] += host.event_ids(layer.first_event)
-    return columns
+    own_window = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps, window.pixel_ps
+    shifts = int(host.track_ids(layer.first_line)), host.offset_ps, int(host.event_ids(layer.first_event))
+    found = box_columns(host.trace, layer, lines, own_window, shifts)
+    track, start, duration, longest, event = found.longs
+    depth, name, n_merged = found.ints
+    return track, depth, start, duration, longest, codes.of(host, name, found.seen), found.family, event, n_merged
 
 
 def steps_table(view: View, window: Window) -> Table:

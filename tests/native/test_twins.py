@@ -426,12 +426,27 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     of_row = tuple(rng.integers(0, 4, 6).astype(np.int32) for _ in range(2))
     of_key = rng.integers(0, 99, 8).astype(np.int32), rng.integers(0, 9, 8).astype(np.uint8), rng.integers(0, 2, 8).astype(np.uint8)
     key, of_line = rng.integers(0, 8, 50).astype(np.int32), rng.choice([3, 255], 4).astype(np.uint8)
+    own_event = np.flatnonzero(rng.random(50) < 0.4).astype(np.int32)
+    own = own_event, rng.integers(99, 120, len(own_event)).astype(np.int32), 8
     found = []
     for twin in (packing, plain_packing):
-        columns, own = np.zeros((9, n), np.int64), np.zeros(n, np.uint8)
-        twin.Looks(of_row, key, of_key, of_line).fill(columns, own, boxes, origin_ps, pixel_ps)
-        found.append((columns, own))
+        columns = np.zeros((5, n), np.int64), np.zeros((3, n), np.int32), np.zeros(n, np.uint8)
+        seen = np.zeros(120, np.uint8)
+        looks = twin.Looks(of_row, key, of_key, of_line, own)
+        looks.fill(columns, boxes, (origin_ps, pixel_ps), (7, 1000, 2**40), seen)
+        found.append((*columns, seen))
     assert same(*found)
+    (line, start, duration, longest, event), (depth, name, n_merged), family, seen = found[0]
     merged = boxes["n_merged"] > 1
-    assert (abs(found[0][0][4] - boxes["longest"]) <= boxes["longest"] / 1024)[merged].all()
-    assert (found[0][0][4] == 0)[~merged].all()
+    assert (abs(longest - boxes["longest"]) <= boxes["longest"] / 1024)[merged].all()
+    assert (longest == 0)[~merged].all()
+    assert np.array_equal((start - 1000)[~merged], boxes["start"][~merged])
+    assert np.array_equal(duration[~merged], boxes["duration"][~merged])
+    assert ((start - 1000 - origin_ps) % pixel_ps == 0)[merged].all()
+    assert np.array_equal(np.flatnonzero(seen), np.unique(name))
+    for i in range(n):
+        has_own = bool(of_key[2][key[event[i] - 2**40]]) and event[i] - 2**40 in own_event
+        assert (name[i] >= 99) == has_own
+        assert family[i] == (3 if of_line[line[i] - 7] == 3 else 8 if has_own else of_key[1][key[event[i] - 2**40]])
+    assert np.array_equal(depth, of_row[1][boxes["row"]])
+    assert np.array_equal(n_merged, boxes["n_merged"])

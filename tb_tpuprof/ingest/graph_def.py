@@ -109,8 +109,8 @@ class _Attributes:
 
     def types(self) -> Ints:
         """(node, key, type) of each attribute that is a type, or of each of a list of types."""
-        values, found, counts, _ = spans(self.data, self.start, self.size, np.array([1, 6], np.int64))
-        single = np.flatnonzero((counts[:, 1] > 0) & (found[:, 1] <= 8))
+        values, found, counts, _ = spans(self.data, self.start, self.size, np.array([1, 6], np.int64), 1)
+        single = np.flatnonzero((counts > 0) & (found[:, 1] <= 8))
         lists = np.flatnonzero(_is_text(values[:, 0], found[:, 0], len(self.data)))
         offsets, listed = ints(self.data, np.ascontiguousarray(values[lists, 0]), np.ascontiguousarray(found[lists, 0]), 6)
         owner = np.concatenate([single, np.repeat(lists, np.diff(offsets))]).astype(np.int64)

@@ -21,8 +21,8 @@ from tb_tpuprof.ingest.hlo_attributes import AttributeReader
 from tb_tpuprof.ingest.hlo_buffers import BufferReader, numbers
 from tb_tpuprof.ingest.hlo_message import Bytes, Message
 from tb_tpuprof.ingest.hlo_shapes import ShapeReader
-from tb_tpuprof.native import fields, intern, ints, parts, spans
-from tb_tpuprof.trace.hlo import HloInfo, HloModule, Ragged, SpanStrings, find_ids
+from tb_tpuprof.native import fields, find_ids, intern, ints, parts, spans
+from tb_tpuprof.trace.hlo import HloInfo, HloModule, Ragged, SpanStrings
 from tb_tpuprof.trace.hlo_attributes import Alias, Attributes, ModuleHeader
 from tb_tpuprof.trace.hlo_buffers import BufferAssignment
 from tb_tpuprof.trace.hlo_frames import StackFrames
@@ -98,14 +98,14 @@ class _Reading:
         offsets, at, length = parts(self.data, starts, sizes, 2)
         if len(at) > MAX_INSTRUCTIONS:
             raise TraceFormatError(self.path, -1, f"holds {len(at)} instructions, more than can be opened")
-        values, lengths, counts, bad = spans(self.data, at, length, _INSTRUCTION)
+        values, lengths, counts, bad = spans(self.data, at, length, _INSTRUCTION, _CALLS)
         self.damage.add("instructions malformed", bad.sum())
-        k, ids = len(starts), values[:, 7].copy()
+        k, ids = len(starts), values[:, 7]
         (metadata, strings, part), (links, opcodes, opcode, shapes, shape) = _both(
             len(at),
             lambda: self._texts(values, lengths, own, own_sizes),
             lambda: (
-                self._links(ids, own, (at, length, counts[:, _CALLS]), offsets),
+                self._links(ids, own, (at, length, counts), offsets),
                 *self._opcodes(values[:, 1], lengths[:, 1]),
                 *self._shapes(*_span(values, lengths, 2)),
             ),
@@ -115,12 +115,12 @@ class _Reading:
             "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)), "id": ids, "name": part[0],
             "opcode": opcode, "shape": shape, "op_type": part[3], "op_name": part[4], "source_file": part[5],
             "source_line": _int32(metadata[:, 4]), "stack_frame": _int32(metadata[:, 5]), "deduplicated_name": part[6],
-            "fusion_kind": part[1], "custom_call_target": part[2], "parameter_number": values[:, 8].copy(),
-            "tuple_index": values[:, 9].copy(), "channel_id": values[:, 10].copy(), "backend_position": values[:, 4].copy(),
+            "fusion_kind": part[1], "custom_call_target": part[2], "parameter_number": values[:, 8],
+            "tuple_index": values[:, 9], "channel_id": values[:, 10], "backend_position": values[:, 4],
             "backend_size": np.maximum(lengths[:, 4], 0), "position": at, "size": length,
         }  # fmt: skip
         computations = {
-            "id": own[:, 1].copy(), "name": part[7], "root": root, "first_instruction": offsets[:-1].astype(np.int32),
+            "id": own[:, 1], "name": part[7], "root": root, "first_instruction": offsets[:-1].astype(np.int32),
             "n_instructions": np.diff(offsets).astype(np.int32), "is_fusion": own[:, 3] != 0, "execution_thread": part[8],
         }  # fmt: skip
         if not k and not self.top.has(1):
@@ -178,7 +178,7 @@ class _Reading:
         np.cumsum(call_offsets, out=call_offsets)
         by_id = np.argsort(own[:, 1], kind="stable")
         call = find_ids(own[by_id, 1], by_id, call_ids)
-        root = find_ids(ordered, order, own[:, 2].copy())
+        root = find_ids(ordered, order, own[:, 2])
         # A root that is not named, or belongs to another computation, is the last instruction.
         first, last = offsets[:-1], offsets[1:]
         strange = (root < first) | (root >= last)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.hlo_message import Bytes
-from tb_tpuprof.native import intern, ints, parts, spans
-from tb_tpuprof.trace.hlo import HloModule, find_ids
+from tb_tpuprof.native import alike, find_ids, intern, ints, parts, spans
+from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_buffers import ALLOCATIONS, ASSIGNED, HEAP_EVENTS, HEAP_TRACES, LOGICAL_BUFFERS, BufferAssignment
 from tb_tpuprof.trace.table import Table
 
@@ -43,7 +43,7 @@ class BufferReader:
     def read(self) -> BufferAssignment:
         """All tables."""
         buffers, shape_index = self._buffers()
-        self._ids = _sorted(buffers["id"])
+        self._ids, self._instructions = _sorted(buffers["id"]), buffers["instruction"]
         _, starts, sizes = parts(self.data, *self.top, 3)
         allocations = self._allocations(starts, sizes)
         assigned = self._assigned(starts, sizes)
@@ -55,20 +55,29 @@ class BufferReader:
         _, starts, sizes = parts(self.data, *self.top, 1)
         values, found, _, bad = spans(self.data, starts, sizes, numbers(1, 2, 3, 4))
         self.n_damaged += int(bad.sum())
-        place_starts, place_sizes = values[:, 2].copy(), np.maximum(found[:, 2], 0)
-        places, place_found, counts, _ = spans(self.data, place_starts, place_sizes, numbers(4, 2))
-        rows = np.where(counts[:, 0] > 0, self.module.rows_of_ids(places[:, 0]), -1)
+        place_starts, place_sizes = values[:, 2], np.maximum(found[:, 2], 0)
+        places, place_found, counts, _ = spans(self.data, place_starts, place_sizes, numbers(4, 2), 0)
+        rows = np.where(counts > 0, self.module.rows_of_ids(places[:, 0]), -1)
         unknown = np.flatnonzero((rows < 0) & (place_found[:, 1] > 0))
-        rows[unknown] = self._by_name(places[unknown, 1], place_found[unknown, 1])
+        rows[unknown] = self._sought(places[unknown, 1], place_found[unknown, 1])
         self.n_damaged += int((rows < 0).sum())
         columns = {
-            "id": values[:, 0].copy(), "size_bytes": self._sizes(values[:, 1]), "instruction": rows.astype(np.int32),
-            "color": values[:, 3].copy(),
+            "id": values[:, 0], "size_bytes": self._sizes(values[:, 1]), "instruction": rows.astype(np.int32),
+            "color": values[:, 3],
         }  # fmt: skip
         return Table(LOGICAL_BUFFERS, columns), indexes(self.data, place_starts, place_sizes, 3)
 
-    def _by_name(self, starts: Ints, sizes: Ints) -> npt.NDArray[np.int32]:
-        """Instructions by the places of their names."""
+    def _by_name(self, starts: Ints, sizes: Ints, likely: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Instructions by the places of their names; `likely` are those that have the names, as far as one can tell."""
+        strings, names = self.module.strings, self.module.instructions["name"]
+        place = strings.starts[names], strings.sizes[names]
+        found: npt.NDArray[np.int32] = likely.copy()
+        other = np.flatnonzero(~alike(self.data, starts, sizes, likely, place))
+        found[other] = self._sought(starts[other], sizes[other])
+        return found
+
+    def _sought(self, starts: Ints, sizes: Ints) -> npt.NDArray[np.int32]:
+        """Instructions by the places of their names, among all."""
         if not len(starts):
             return np.empty(0, np.int32)
         strings = self.module.strings
@@ -97,7 +106,8 @@ class BufferReader:
 
     def _rows_of(self, ids: Ints, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
         """Logical buffers by id; ids that no buffer has are counted."""
-        rows = np.where(present, find_ids(*self._ids, ids), -1).astype(np.int32)
+        rows = np.full(len(ids), -1, np.int32)
+        rows[present] = find_ids(*self._ids, ids[present])
         self.n_damaged += int((present & (rows < 0)).sum())
         return rows
 
@@ -107,7 +117,7 @@ class BufferReader:
         self.n_damaged += int(bad.sum())
         columns: dict[str, npt.NDArray[Any]] = {
             "allocation": np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(offsets)),
-            "buffer": self._rows_of(values[:, 0].copy(), np.ones(len(values), np.bool_)),
+            "buffer": self._rows_of(values[:, 0], np.ones(len(values), np.bool_)),
             "offset": self._sizes(values[:, 1]), "size_bytes": self._sizes(values[:, 2]),
         }  # fmt: skip
         return Table(ASSIGNED, columns)
@@ -116,17 +126,20 @@ class BufferReader:
         _, starts, sizes = parts(self.data, *self.top, 4)
         values, _, _, _ = spans(self.data, starts, sizes, numbers(3, 2))
         offsets, event_starts, event_sizes = parts(self.data, starts, sizes, 1)
-        event, found, counts, bad = spans(self.data, event_starts, event_sizes, numbers(1, 2, 4, 5))
+        event, found, counts, bad = spans(self.data, event_starts, event_sizes, numbers(1, 2, 4, 5), 3)
         self.n_damaged += int(bad.sum())
         traces: dict[str, npt.NDArray[Any]] = {
-            "allocation_index": values[:, 0].copy(), "first_event": offsets[:-1].astype(np.int32),
+            "allocation_index": values[:, 0], "first_event": offsets[:-1].astype(np.int32),
             "n_events": np.diff(offsets).astype(np.int32), "is_whole_module": values[:, 1] != 0,
         }  # fmt: skip
+        buffer = self._rows_of(event[:, 1], np.ones(len(event), np.bool_))
+        own = self._instructions  # an event is at the instruction that defines its buffer
+        likely = np.where(buffer >= 0, own[buffer], -1).astype(np.int32) if len(own) else buffer
         events: dict[str, npt.NDArray[Any]] = {
-            "kind": event[:, 0].copy(), "buffer": self._rows_of(event[:, 1].copy(), np.ones(len(event), np.bool_)),
-            "instruction": self._by_name(event[:, 2], found[:, 2]),
-            "shared_with": self._rows_of(event[:, 3].copy(), (event[:, 0] == 2) | (counts[:, 3] > 0) & (event[:, 3] != 0)),
-            "buffer_id": event[:, 1].copy(), "shared_with_id": event[:, 3].copy(),
+            "kind": event[:, 0], "buffer": buffer,
+            "instruction": self._by_name(event[:, 2], found[:, 2], likely),
+            "shared_with": self._rows_of(event[:, 3], (event[:, 0] == 2) | (counts > 0) & (event[:, 3] != 0)),
+            "buffer_id": event[:, 1], "shared_with_id": event[:, 3],
         }  # fmt: skip
         return Table(HEAP_TRACES, traces), Table(HEAP_EVENTS, events)
 

@@ -35,6 +35,7 @@ _MIN_BYTES_PER_THREAD = 2 * 2**20
 _MAX_THREADS = 8
 _TIME_LIMIT_PS = 2**61
 _LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
+_EVENTS = 3  # place of the events among these
 _NONE: Ints = np.empty(0, np.int64)
 
 
@@ -110,7 +111,7 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
     walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
-    looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS) for run in runs]
+    looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
     done = _side_by_side([*walks, *looks])
     walked, looked = done[: len(walks)], done[len(walks) :]
     values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
@@ -118,7 +119,7 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
     names = np.zeros((n, 4), np.int64)  # start and size of the name, then of the display name
     names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
-    parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts[:, 3])]
+    parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts)]
     n_bad = int(bad.sum())
     for line, cutter in zip(large.tolist(), walked, strict=True):
         ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id

@@ -171,7 +171,7 @@ def _holds_programs(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> b
 def _map_entries(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints, int]:
     """Keys, and positions and sizes of the messages, of a map<int64, Message>."""
     values, found, _, bad = spans(data, starts, sizes, _numbers(1, 2))
-    return values[:, 0].copy(), values[:, 1].copy(), np.maximum(found[:, 1], 0), int(bad.sum())
+    return values[:, 0], values[:, 1], np.maximum(found[:, 1], 0), int(bad.sum())
 
 
 def _first_equals(data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints) -> Ints:

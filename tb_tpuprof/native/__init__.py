@@ -12,13 +12,13 @@ from tb_tpuprof.native.plain_pairing import NOWHERE
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
-    from tb_tpuprof.native.interning import intern, joined
+    from tb_tpuprof.native.interning import alike, intern, joined
     from tb_tpuprof.native.intervals import cover, enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.json_events import scan
     from tb_tpuprof.native.numbering import number, split
     from tb_tpuprof.native.packing import Looks, deflated, packed
     from tb_tpuprof.native.pairing import pair_up, tie
-    from tb_tpuprof.native.selection import ascends, classes_of, look_up, match, outermost, rows_of, telling
+    from tb_tpuprof.native.selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
     from tb_tpuprof.native.tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.timeline import Rows
@@ -32,18 +32,18 @@ except ImportError:
     from tb_tpuprof.native.plain_numbering import number, split
     from tb_tpuprof.native.plain_packing import Looks, deflated, packed
     from tb_tpuprof.native.plain_pairing import pair_up, tie
-    from tb_tpuprof.native.plain_selection import ascends, classes_of, look_up, match, outermost, rows_of, telling
+    from tb_tpuprof.native.plain_selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
     from tb_tpuprof.native.plain_tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
-    from tb_tpuprof.native.plain_wire import add_records, fields, intern, ints, joined, parts, spans
+    from tb_tpuprof.native.plain_wire import add_records, alike, fields, intern, ints, joined, parts, spans
 
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "ascends", "by_start", "classes_of", "cover",
-    "deflated", "enclose", "extremes", "fields", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes", "last_end",
-    "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts", "range_totals",
-    "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "classes_of", "cover",
+    "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes",
+    "last_end", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts",
+    "range_totals", "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
 ]  # fmt: skip

@@ -6,6 +6,8 @@ import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
 from cython.cimports.libc.string import memcmp, memcpy
 
+from tb_tpuprof.native.memory import new_array
+
 
 @cython.cfunc
 @cython.inline
@@ -40,15 +42,15 @@ def intern(
     Raises ValueError where a span lies outside of the data.
     """
     n: int64_t = starts.shape[0]
-    ids = np.empty(n, np.int32)
-    first = np.empty(n, np.int64)
+    ids = new_array(n, np.int32)
+    first = new_array(n, np.int64)
     if n == 0:
         return ids, first
     slots: int64_t = 16
     while slots < 2 * n:
         slots *= 2
-    t: int32_t[::1] = np.full(slots, -1, np.int32)
-    h: uint64_t[::1] = np.empty(n, np.uint64)
+    t: int32_t[::1] = new_array(slots, np.int32)
+    h: uint64_t[::1] = new_array(n, np.uint64)
     out: int32_t[::1] = ids
     f: int64_t[::1] = first
     limit: int64_t = data.shape[0]
@@ -61,6 +63,8 @@ def intern(
     k: int32_t = 0
     x: uint64_t
     with cython.nogil:
+        for i in range(slots):
+            t[i] = -1
         for i in range(n):
             if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
                 with cython.gil:
@@ -81,6 +85,40 @@ def intern(
     return ids, first[:k].copy()
 
 
+def alike(
+    data: cython.const[uint8_t][::1],
+    starts: cython.const[int64_t][::1],
+    sizes: cython.const[int64_t][::1],
+    rows: cython.const[int32_t][::1],
+    known: tuple,
+):
+    """Whether each byte string is the known one of its row; see `plain_wire.alike`."""
+    known_starts: cython.const[int64_t][::1] = known[0]
+    known_sizes: cython.const[int64_t][::1] = known[1]
+    n: int64_t = starts.shape[0]
+    limit: int64_t = data.shape[0]
+    found = np.zeros(n, np.uint8)
+    out: uint8_t[::1] = found
+    i: int64_t
+    a: int64_t
+    b: int64_t
+    size: int64_t
+    p: cython.pointer(cython.const[uint8_t]) = cython.NULL
+    if limit:
+        p = cython.address(data[0])
+    with cython.nogil:
+        for i in range(n):
+            if rows[i] < 0 or rows[i] >= known_starts.shape[0]:
+                continue
+            a = starts[i]
+            b = known_starts[rows[i]]
+            size = sizes[i]
+            if size != known_sizes[rows[i]] or a < 0 or b < 0 or size < 0 or size > limit - a or size > limit - b:
+                continue
+            out[i] = size == 0 or memcmp(p + a, p + b, size) == 0
+    return found.view(np.bool_)
+
+
 def joined(
     data: cython.const[uint8_t][::1],
     starts: cython.const[int64_t][::1],
@@ -98,7 +136,7 @@ def joined(
                 with cython.gil:
                     raise ValueError("a span lies outside of the data")
             o[i + 1] = o[i] + sizes[i]
-    blob = np.empty(o[n], np.uint8)
+    blob = new_array(o[n], np.uint8)
     if o[n] == 0:
         return blob, offsets
     b: uint8_t[::1] = blob

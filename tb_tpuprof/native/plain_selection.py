@@ -88,3 +88,14 @@ def look_up(owner: Int32s, value: Rows, rows: Int32s | Rows, missing: int) -> Ro
         return np.full(len(rows), missing, np.int64)
     at = np.minimum(np.searchsorted(owner, rows), len(owner) - 1)
     return np.where(owner[at] == rows, value[at], missing)
+
+
+def find_ids(ordered: Rows, order: Rows, ids: Rows) -> Int32s:
+    """The row of each id, -1 where there is none: `ordered` are the known ids ascending, `order` their rows; of equal ids the first.
+
+    ordered   3 5 5 9      order   2 0 3 1      ids   9 4 5  →  1 -1 0
+    """
+    if not len(ordered):
+        return np.full(len(ids), -1, np.int32)
+    at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+    return np.where(ordered[at] == ids, order[at], -1).astype(np.int32)

@@ -25,14 +25,11 @@ def fields(data: Bytes, start: int, end: int) -> tuple[Ints, int]:
     return np.array(rows, np.int64).reshape(-1, 4), -1 if at >= end else at
 
 
-def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
-    """For many messages the last field of each of `numbers`: (value, size, count [n, k], bad [n])."""
+def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints, counted: int = -1) -> tuple[Ints, Ints, Ints, npt.NDArray[np.uint8]]:
+    """For many messages the last field of each of `numbers`: (value, size [n, k], count [n] of numbers[counted], bad [n])."""
     n, wanted = len(starts), {number: j for j, number in enumerate(numbers.tolist())}
-    values, found, counts = (
-        np.zeros((n, len(wanted)), np.int64),
-        np.full((n, len(wanted)), -1, np.int64),
-        np.zeros((n, len(wanted)), np.int64),
-    )
+    values, found = np.zeros((len(wanted), n), np.int64).T, np.full((len(wanted), n), -1, np.int64).T
+    counts = np.zeros(n if counted >= 0 else 0, np.int64)
     bad = np.zeros(n, np.uint8)
     if not len(data) or not wanted:
         return values, found, counts, bad
@@ -47,7 +44,8 @@ def spans(data: Bytes, starts: Ints, sizes: Ints, numbers: Ints) -> tuple[Ints, 
             if number in wanted:
                 j = wanted[number]
                 values[i, j], found[i, j] = value, length
-                counts[i, j] += 1
+                if j == counted:
+                    counts[i] += 1
         bad[i] = at < start + size
     return values, found, counts, bad
 
@@ -115,6 +113,18 @@ def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArr
             first.append(i)
         ids[i] = known[key]
     return ids, np.array(first, np.int64)
+
+
+def alike(data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], known: tuple[Ints, Ints]) -> npt.NDArray[np.bool_]:
+    """Whether each byte string is equal to the known one (starts, sizes) of its row; not where either lies outside of the data."""
+    blob = data.data
+    places = list(zip(known[0].tolist(), known[1].tolist(), strict=True))
+    found = np.zeros(len(starts), np.bool_)
+    for i, (start, size, row) in enumerate(zip(starts.tolist(), sizes.tolist(), rows.tolist(), strict=True)):
+        if 0 <= row < len(places) and _is_inside(start, size, len(blob)):
+            at, length = places[row]
+            found[i] = _is_inside(at, length, len(blob)) and blob[start : start + size] == blob[at : at + length]
+    return found
 
 
 def joined(data: Bytes, starts: Ints, sizes: Ints) -> tuple[npt.NDArray[np.uint8], Ints]:

@@ -3,7 +3,7 @@
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 MAX_BLOCKS = cython.declare(int64_t, 4096)
 MOST_COUNTED = cython.declare(uint16_t, 65535)
@@ -216,4 +216,38 @@ def look_up(owner: cython.const[int32_t][::1], value: cython.const[int64_t][::1]
                     else:
                         high = middle
             out[i] = value[k] if k < m and owner[k] == row else missing
+    return found
+
+
+def find_ids(ordered: cython.const[int64_t][::1], order: cython.const[int64_t][::1], ids: cython.const[int64_t][::1]):
+    """The row of each id, -1 where there is none; see `plain_selection.find_ids`."""
+    m: int64_t = ordered.shape[0]
+    n: int64_t = ids.shape[0]
+    found = np.empty(n, np.int32)
+    out: int32_t[::1] = found
+    at: int64_t = 0
+    high: int64_t
+    middle: int64_t
+    apart: int64_t
+    i: int64_t
+    with cython.nogil:
+        for i in range(n):
+            out[i] = -1
+            if m == 0 or ids[i] < ordered[0] or ids[i] > ordered[m - 1]:
+                continue
+            # Where ids follow one another the next is as far from the last one found as their numbers differ.
+            apart = cython.cast(int64_t, cython.cast(uint64_t, ids[i]) - cython.cast(uint64_t, ordered[at]))
+            if -at <= apart < m - at and ordered[at + apart] == ids[i] and (at + apart == 0 or ordered[at + apart - 1] < ids[i]):
+                at += apart
+            else:
+                at = 0
+                high = m - 1
+                while at < high:
+                    middle = (at + high) // 2
+                    if ordered[middle] < ids[i]:
+                        at = middle + 1
+                    else:
+                        high = middle
+            if ordered[at] == ids[i]:
+                out[i] = cython.cast(int32_t, order[at])
     return found

@@ -10,6 +10,8 @@ import numpy as np
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 from cython.cimports.tb_tpuprof.native.varint import Field, read_field
 
+from tb_tpuprof.native.memory import new_array
+
 MOST = cython.declare(int64_t, 4611686018427387904)
 
 
@@ -59,7 +61,7 @@ def fields(data: cython.const[uint8_t][::1], start: int64_t, end: int64_t):
     n: int64_t
     with cython.nogil:
         n = _walk(p, start, end, data.shape[0], cython.NULL, cython.address(bad))
-    rows = np.empty((n, 4), np.int64)
+    rows = new_array(4 * n, np.int64).reshape(n, 4)
     view: int64_t[:, ::1] = rows
     if n:
         with cython.nogil:
@@ -72,22 +74,25 @@ def spans(
     starts: cython.const[int64_t][::1],
     sizes: cython.const[int64_t][::1],
     numbers: cython.const[int64_t][::1],
+    counted: int64_t = -1,
 ):
-    """For many messages of one shape, the last field of each of `numbers`: (value, size, count int64[n, k], bad uint8[n]).
+    """For many messages of one shape, the last field of each of `numbers`: (value, size int64[n, k], count int64[n], bad uint8[n]).
 
-    Value and size are as in `fields`, count is how often the field occurs; an absent field has value 0, size -1 and count 0.
+    Value and size are as in `fields`, column by column in memory; an absent field has value 0 and size -1. The count is how often
+    the field numbers[counted] occurs; none are counted without it (int64[0]).
     """
     n: int64_t = starts.shape[0]
     k: int64_t = numbers.shape[0]
-    values = np.zeros((n, k), np.int64)
-    found = np.full((n, k), -1, np.int64)
-    counts = np.zeros((n, k), np.int64)
-    broken = np.zeros(n, np.uint8)
     if n == 0 or k == 0 or data.shape[0] == 0:
-        return values, found, counts, broken
+        nothing = np.zeros(n if counted >= 0 else 0, np.int64)
+        return np.zeros((k, n), np.int64).T, np.full((k, n), -1, np.int64).T, nothing, np.zeros(n, np.uint8)
+    values = new_array(k * n, np.int64).reshape(k, n)
+    found = new_array(k * n, np.int64).reshape(k, n)
+    counts = np.zeros(n if counted >= 0 else 0, np.int64)
+    broken = np.zeros(n, np.uint8)
     v: int64_t[:, ::1] = values
     s: int64_t[:, ::1] = found
-    c: int64_t[:, ::1] = counts
+    c: int64_t[::1] = counts
     b: uint8_t[::1] = broken
     places = np.full(128, -1, np.int64)
     of: int64_t[::1] = places
@@ -102,6 +107,9 @@ def spans(
         of[numbers[j]] = j
     with cython.nogil:
         for i in range(n):
+            for j in range(k):
+                v[j, i] = 0
+                s[j, i] = -1
             pos = starts[i]
             if pos < 0 or sizes[i] < 0 or sizes[i] > limit - pos:
                 b[i] = 1
@@ -114,10 +122,11 @@ def spans(
                     break
                 if 0 <= field.number < 128 and of[field.number] >= 0:
                     j = of[field.number]
-                    v[i, j] = field.value
-                    s[i, j] = field.size
-                    c[i, j] += 1
-    return values, found, counts, broken
+                    v[j, i] = field.value
+                    s[j, i] = field.size
+                    if j == counted:
+                        c[i] += 1
+    return values.T, found.T, counts, broken
 
 
 @cython.cfunc
@@ -210,8 +219,8 @@ def _gather(
             o[i + 1] = o[i]
             if starts[i] >= 0 and 0 <= sizes[i] <= limit - starts[i]:
                 o[i + 1] += _repeats(p, starts[i], starts[i] + sizes[i], limit, number, is_message, cython.NULL, cython.NULL)
-    first = np.empty(o[n], np.int64)
-    second = np.empty(o[n] if is_message else 0, np.int64)
+    first = new_array(o[n], np.int64)
+    second = new_array(o[n] if is_message else 0, np.int64)
     if o[n] == 0:
         return offsets, first, second
     f: int64_t[::1] = first

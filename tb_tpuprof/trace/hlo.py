@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import intern, joined
+from tb_tpuprof.native import find_ids, intern, joined
 from tb_tpuprof.trace.hlo_attributes import Attributes, ModuleHeader
 from tb_tpuprof.trace.hlo_buffers import BufferAssignment
 from tb_tpuprof.trace.hlo_frames import StackFrames
@@ -61,7 +61,6 @@ class Ragged:
         return Ragged(offsets, self.owner[order])
 
 
-_DENSE = 8  # ids for each that is used, up to which a table of all is made
 _SEED = int(np.random.SeedSequence().generate_state(1)[0])  # differs between processes: a file cannot aim at collisions
 
 
@@ -242,7 +241,8 @@ class HloModule:
 
     def rows_of_ids(self, ids: npt.NDArray[np.int64]) -> Rows:
         """The instruction of each id of the file, -1 where there is none."""
-        return find_ids(*self._by_id, ids)
+        rows: Rows = find_ids(*self._by_id, ids)
+        return rows
 
     @cached_property
     def users(self) -> Ragged:
@@ -273,22 +273,3 @@ class HloModule:
     def frames(self) -> StackFrames:
         """Stacks of source lines; ask by an instruction's `stack_frame`."""
         return self.source.frames(self)
-
-
-def find_ids(ordered: npt.NDArray[np.int64], order: npt.NDArray[np.intp], ids: npt.NDArray[np.int64]) -> Rows:
-    """Row of each id, -1 where there is none: `ordered` are the known ids ascending, `order` their rows."""
-    result = np.full(len(ids), -1, np.int32)
-    if not len(ordered):
-        return result
-    low, n = int(ordered[0]), int(ordered[-1]) - int(ordered[0]) + 1
-    if n <= _DENSE * len(ordered):  # as compilers number them: looked up in a table
-        table = np.full(n, -1, np.int32)
-        table[ordered[::-1] - low] = order[::-1]
-        inside = (ids >= low) & (ids <= int(ordered[-1]))
-        result[inside] = table[ids[inside] - low]
-        return result
-    at = np.searchsorted(ordered, ids)
-    at[at == len(ordered)] = 0
-    found = ordered[at] == ids
-    result[found] = order[at[found]]
-    return result

@@ -101,6 +101,18 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 
 
 @settings(deadline=None, max_examples=200)
+@given(st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12), st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12))
+def test_ids(known: list[int], sought: list[int]) -> None:
+    from tb_tpuprof.native import plain_selection, selection
+
+    ids, wanted = np.array(known, np.int64), np.array([*sought, *known], np.int64)
+    order = np.argsort(ids, kind="stable")
+    found = selection.find_ids(ids[order], order, wanted)
+    assert same(found, plain_selection.find_ids(ids[order], order, wanted))
+    assert found.tolist() == [known.index(one) if one in known else -1 for one in wanted.tolist()]
+
+
+@settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
     from tb_tpuprof.native import plain_selection, selection
@@ -305,7 +317,8 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
     block = np.frombuffer(data, np.uint8)
     starts, sizes = (np.array([pair[i] for pair in messages], np.int64) for i in (0, 1))
     numbers = np.array([1, 2, 3, 5], np.int64)
-    assert same(wire.spans(block, starts, sizes, numbers), plain_wire.spans(block, starts, sizes, numbers))
+    for counted in (-1, 1, 3):
+        assert same(wire.spans(block, starts, sizes, numbers, counted), plain_wire.spans(block, starts, sizes, numbers, counted))
     for start, size in [(0, len(data)), *messages]:
         assert same(wire.fields(block, start, start + size), plain_wire.fields(block, start, start + size))
     for number in (2, 3, 4):
@@ -313,6 +326,9 @@ def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject)
         assert same(wire.parts(block, starts, sizes, number), plain_wire.parts(block, starts, sizes, number))
     inside = (starts >= 0) & (sizes >= 0) & (starts + sizes <= len(data))
     assert same(interning.intern(block, starts[inside], sizes[inside], 1), plain_wire.intern(block, starts[inside], sizes[inside], 1))
+    rows = np.array([draw.draw(st.integers(-1, len(messages))) for _ in messages], np.int32)
+    assert same(*(twin.alike(block, starts, sizes, rows, (starts[::-1].copy(), sizes)) for twin in (interning, plain_wire)))
+    assert interning.alike(block, starts, sizes, np.arange(len(messages), dtype=np.int32), (starts, sizes)).tolist() == inside.tolist()
     assert same(interning.joined(block, starts[inside], sizes[inside]), plain_wire.joined(block, starts[inside], sizes[inside]))
     if not inside.all():
         for twin in (interning, plain_wire):

@@ -39,11 +39,13 @@ class BuildNative(build_ext):
         from Cython.Build import cythonize
 
         options = ["/O2"] if self.compiler.compiler_type == "msvc" else ["-O3", "-g0"]
+        stripped = ["-Wl,-s"] if sys.platform == "linux" and not self.inplace else []  # names of C functions: of use to profilers only
         sources = [Extension(ext.name, list(ext.sources)) for ext in self.extensions]
         made = cythonize(sources, build_dir=os.path.join("build", "cython"), language_level=3, quiet=True)
         for ext, translated in zip(self.extensions, made, strict=True):
             ext.sources = translated.sources
             ext.extra_compile_args = options
+            ext.extra_link_args = stripped
         self.parallel = self.parallel or os.cpu_count()
         super().build_extensions()
         missing = [ext.name for ext in self.extensions if not os.path.exists(self.get_ext_fullpath(ext.name))]

@@ -7,10 +7,12 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.tb_tpuprof.native.deflate import Writer, deflate_all, deflated_room
+from cython.cimports.tb_tpuprof.native.prefetch import prefetch
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
+AHEAD = cython.declare(int64_t, 24)  # boxes whose keys are fetched before they are looked at
 EXACT = cython.declare(int64_t, 9007199254740991)
 TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
 
@@ -246,10 +248,10 @@ class Looks:
         family: uint8_t
         begin: int64_t
         end: int64_t
-        middle: int64_t
         longest: int64_t
         with cython.nogil:
             for i in range(n):
+                prefetch(cython.address(self.key[box[min(i + AHEAD, n - 1)].event]))
                 line = self.row_line[box[i].row]
                 m = self.key[box[i].event]
                 name = self.name[m]
@@ -267,9 +269,8 @@ class Looks:
                 if box[i].n_merged > 1:
                     begin = max(begin, 0)
                     pair_ps = pair_of(begin, pair_ps, pixel_ps)
-                    middle = pair_ps + pixel_ps
-                    begin = pair_ps + pixel_ps * (begin >= middle)  # which is hard to foresee: no branches
-                    end = pair_ps + pixel_ps * ((end > pair_ps) + (end > middle))
+                    begin = pair_ps + pixel_ps * (begin >= pair_ps + pixel_ps)  # which is hard to foresee: no branches
+                    end = pair_ps + pixel_ps * ((end > pair_ps) + (end > pair_ps + pixel_ps))
                     longest = rounded(box[i].longest)
                 longs[0, i] = line + line_shift
                 longs[1, i] = begin + origin_ps + time_shift
@@ -280,7 +281,8 @@ class Looks:
                 ints[1, i] = name
                 ints[2, i] = box[i].n_merged
                 families[i] = family
-                seen[name] = 1
+                if 0 <= name < seen.shape[0]:
+                    seen[name] = 1
 
     @cython.cfunc
     @cython.nogil

@@ -6,11 +6,13 @@ import numpy as np
 from cython.cimports.cpython.buffer import Py_buffer, PyBuffer_FillInfo
 from cython.cimports.libc.stdint import int32_t, int64_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
+from cython.cimports.tb_tpuprof.native.prefetch import prefetch
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 FAN_BITS = cython.declare(cython.int, 3)
 FAN = cython.declare(int64_t, 8)
 MAX_LEVELS = cython.declare(cython.int, 10)
+AHEAD = cython.declare(int64_t, 48)  # places that are fetched before they are looked at
 
 
 @cython.final
@@ -302,6 +304,9 @@ class Rows:
                         e = self.longest_event[block]
                         i += cython.cast(int64_t, 1) << (level * FAN_BITS)
                     else:
+                        if i + AHEAD < last:
+                            prefetch(cython.address(durations[order[i + AHEAD]]))
+                            prefetch(cython.address(starts[order[i + AHEAD]]))
                         e = order[i]
                         duration = durations[e]
                         if starts[e] >= limit or duration >= pixel_ps or starts[e] >= end:

@@ -13,6 +13,7 @@ from tb_tpuprof.native import joined
 
 _DAMAGED = "\ufffd"  # what bad UTF-8 decodes to
 _MANY = 500  # texts sought, from which on a dict of all is cheaper
+_SMALL = 4096  # strings, up to which it always is
 _FEW = 4
 
 
@@ -68,7 +69,7 @@ class Strings(Sequence[str]):
         return known
 
     def _sought(self, text: str) -> int:
-        if len(self._found) > _MANY or _DAMAGED in text:
+        if len(self.offsets) <= _SMALL or len(self._found) > _MANY or _DAMAGED in text:
             return self._index.get(text, -1)
         return find_bytes(self.blob, self.offsets[:-1], self.sizes, text.encode("utf-8", "surrogatepass"))
 
@@ -83,7 +84,7 @@ class Strings(Sequence[str]):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {text: i for i, text in enumerate(self.all)}
+        return dict(zip(reversed(self.all), range(len(self) - 1, -1, -1), strict=True))  # of equal ones the first
 
 
 def _decoded(blob: bytes, offsets: npt.NDArray[np.int64]) -> list[str]:

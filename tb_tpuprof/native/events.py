@@ -41,6 +41,9 @@ class Decoder:
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
+    n_small: uint64_t  # ids below have their rows here
+    small_stats: cython.pointer(int32_t)
+    small_names: cython.pointer(int32_t)
     stats = cython.declare(Gathered, visibility="readonly")
     slots: cython.pointer(Slot)  # of the stats
 
@@ -66,6 +69,9 @@ class Decoder:
         self.events_by_id = events_by_id
         self.stats_by_id = stats_by_id
         self.names_by_id = names_by_id
+        self.n_small = min(stats_by_id.dense.shape[0], names_by_id.dense.shape[0])
+        self.small_stats = cython.address(stats_by_id.dense[0])
+        self.small_names = cython.address(names_by_id.dense[0])
 
     def read_piece(
         self,
@@ -141,9 +147,23 @@ class Decoder:
         status: cython.int = 0 if pos < end else -1
         field: Field
         after: int64_t
+        number: uint64_t = 0
         self.stats.n_added = 0
+        if pos < end and p[pos] == 0x08:  # most begin with id, offset and duration, in this order
+            after = varint(p, pos + 1, end, self.limit, cython.address(number))
+            if 0 < after < end and p[after] == 0x10:
+                id_ = cython.cast(int64_t, number)
+                pos = after
+                after = varint(p, pos + 1, end, self.limit, cython.address(number))
+                if 0 < after < end and p[after] == 0x18:
+                    offset = cython.cast(int64_t, number)
+                    pos = after
+                    after = varint(p, pos + 1, end, self.limit, cython.address(number))
+                    if after > 0:
+                        duration = cython.cast(int64_t, number)
+                        pos = after
         while pos < end:
-            if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most fields are
+            if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most further fields are
                 after = pos + 2 + p[pos + 1]
                 status = self.read_stat(p, pos + 2, after, row) if after <= end else -1
                 if status < 0:
@@ -200,7 +220,7 @@ class Decoder:
         if pos < end and p[pos] == 0x08:  # most are an id and a number, in this order
             at = varint(p, pos + 1, end, self.limit, cython.address(number))
         if 0 < at < end:
-            key = self.stats_by_id.find(cython.cast(int64_t, number))
+            key = self.small_stats[number] if number < self.n_small else self.stats_by_id.find(cython.cast(int64_t, number))
             if key < 0 or self.read_number(p, at, end, key, owner):
                 return 0
         return self.read_any_stat(p, pos, end, owner)
@@ -227,7 +247,7 @@ class Decoder:
             return False
         value = cython.cast(int64_t, number)
         if kind == 7:
-            value = self.names_by_id.find(value)
+            value = self.small_names[number] if number < self.n_small else self.names_by_id.find(value)
             if value < 0:
                 return True
         if slot.kind:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.native.gathering import Gathered, values_at
-from tb_tpuprof.native.memory import new_array
+from tb_tpuprof.native.memory import Arena, new_array
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.schema import DOUBLE, INT, TEXT, UINT
 from tb_tpuprof.trace.stats import Rows, StatColumns
@@ -46,6 +46,7 @@ class GatheredStats:
         self._n_rows = {name: sum(chunk[1] for _, chunk in chunks) for name, chunks in self._chunks.items()}
         self._locks = {name: threading.Lock() for name in self._chunks}
         self._made: dict[int, StatColumns] = {}
+        self._arena = Arena()
         self._columns: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
 
     @property
@@ -87,7 +88,7 @@ class GatheredStats:
         kinds = {chunk[3] for _, chunk in chunks if chunk[1]}
         if len(kinds) != 1 or not kinds <= _NUMBERS | {_REFERENCE}:
             return None
-        kind, value, at = kinds.pop(), new_array(n_rows, np.int64), 0
+        kind, value, at = kinds.pop(), self._arena.take(n_rows, np.int64), 0
         runs: list[tuple[int, int]] = []
         for _, (memory, n, first, _) in chunks:
             found = memory[: 8 * n].view(np.int64)
@@ -110,7 +111,9 @@ class GatheredStats:
         return self._columns.setdefault(what, make()) if found is None else found
 
     def _any(self, chunks: list[Chunk], n: int) -> StatColumns:
-        made = StatColumns(new_array(n, np.int32), new_array(n, np.uint8), new_array(n, np.int64), np.zeros(n, np.int32))
+        made = StatColumns(
+            self._arena.take(n, np.int32), self._arena.take(n, np.uint8), self._arena.take(n, np.int64), np.zeros(n, np.int32)
+        )
         at = 0
         for i, chunk in chunks:
             self._gathered[i].put(chunk, at, made, self._names, self._texts[i])

@@ -24,7 +24,6 @@ from tb_tpuprof.ingest.stat_columns import GatheredStats
 from tb_tpuprof.native.events import Decoder
 from tb_tpuprof.native.gathering import IdMap
 from tb_tpuprof.native.interning import intern, joined
-from tb_tpuprof.native.memory import new_array
 from tb_tpuprof.native.wire import fields, spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -192,9 +191,8 @@ class _Assembly:
         self.planes = planes
         self.strings = strings
         self.names: npt.NDArray[np.int32] = np.empty(0, np.int32)
-        self.events = empty_columns(schema.EVENTS, int(lines.n_events.sum()))
-        if len(data) < 2**32:
-            self.events["position"] = new_array(len(self.events["start_ps"]), np.uint32)
+        narrow = {"position": "uint32"} if len(data) < 2**32 else {}
+        self.events = empty_columns(schema.EVENTS, int(lines.n_events.sum()), narrow)
         self.metadata_rows = np.cumsum([0] + [len(plane.event_ids) + 1 for plane in planes])
         self.stat_rows = np.cumsum([0] + [len(plane.stat_ids) for plane in planes])
         keeps_all = self._are_called(data, [lines.names], lambda text: is_counter_line(text.decode("utf-8", "replace")))

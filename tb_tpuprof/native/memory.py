@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 HUGE_PAGE = 2 * 2**20
 _LARGE = HUGE_PAGE // 2  # from here on the one fault costs less, though not all of the page is used
+_BLOCK, _LEAST_SHARED, _ALIGNED = 16 * 2**20, 2**18, 64  # bytes
 _PRIVATE = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 # More than the machine has may be promised; Python before 3.13 has no name for it.
 _UNRESERVED = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
@@ -29,6 +31,28 @@ def new_array(n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     with contextlib.suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, dtype, n)
+
+
+class Arena:
+    """Arrays that stand close to one another, so that they share huge pages, which are cleared as a whole when first touched.
+
+    The memory is given back when the last of the arrays goes. Safe for use by several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rest = np.empty(0, np.uint8)
+
+    def take(self, n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """n uninitialised values."""
+        size = -(-n * np.dtype(dtype).itemsize // _ALIGNED) * _ALIGNED
+        if size < _LEAST_SHARED or size > _BLOCK:
+            return new_array(n, dtype)
+        with self._lock:
+            if len(self._rest) < size:
+                self._rest = new_array(_BLOCK, np.uint8)
+            taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken.view(dtype)[:n]
 
 
 def sparse_bytes(n: int) -> npt.NDArray[np.uint8]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native.memory import new_array
+from tb_tpuprof.native.memory import Arena
 from tb_tpuprof.trace.schema import ColumnSpec
 
 Array = npt.NDArray[Any]
@@ -44,9 +45,10 @@ class Table:
         return sum(values.nbytes for values in self.columns.values())
 
 
-def empty_columns(spec: Sequence[ColumnSpec], n_rows: int) -> dict[str, Array]:
-    """Uninitialised columns of a schema, to be filled."""
-    return {column.name: new_array(n_rows, column.dtype) for column in spec}
+def empty_columns(spec: Sequence[ColumnSpec], n_rows: int, dtypes: Mapping[str, str] = MappingProxyType({})) -> dict[str, Array]:
+    """Uninitialised columns of a schema, to be filled. `dtypes`: those of columns that shall be narrower than the schema says."""
+    arena = Arena()
+    return {column.name: arena.take(n_rows, dtypes.get(column.name, column.dtype)) for column in spec}
 
 
 def table_from_rows(spec: Sequence[ColumnSpec], rows: Sequence[Sequence[int]]) -> Table:

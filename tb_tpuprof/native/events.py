@@ -17,6 +17,34 @@ TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
 
 
+# What stands before an event's stats.
+Head = cython.struct(id=int64_t, offset=int64_t, duration=int64_t)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _head(p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, limit: int64_t, head: cython.pointer(Head)) -> int64_t:
+    """Read id, offset and duration where an event begins with them in this order, as most do; the position behind what was read."""
+    number: uint64_t = 0
+    after: int64_t
+    if pos < end and p[pos] == 0x08:
+        after = varint(p, pos + 1, end, limit, cython.address(number))
+        if 0 < after < end and p[after] == 0x10:
+            head.id = cython.cast(int64_t, number)
+            pos = after
+            after = varint(p, pos + 1, end, limit, cython.address(number))
+            if 0 < after < end and p[after] == 0x18:
+                head.offset = cython.cast(int64_t, number)
+                pos = after
+                after = varint(p, pos + 1, end, limit, cython.address(number))
+                if after > 0:
+                    head.duration = cython.cast(int64_t, number)
+                    pos = after
+    return pos
+
+
 @cython.final
 @cython.cclass
 class Decoder:
@@ -139,29 +167,14 @@ class Decoder:
     ) -> cython.int:
         """Read one XEvent into row n_events: 0 read, -1 malformed or empty, -2 out of memory."""
         row: int64_t = self.n_events
-        id_: int64_t = 0
-        offset: int64_t = 0
-        duration: int64_t = 0
+        head: Head = Head(0, 0, 0)
         occurrences: int64_t = -1
         has_stats: cython.bint = False
         status: cython.int = 0 if pos < end else -1
         field: Field
         after: int64_t
-        number: uint64_t = 0
         self.stats.n_added = 0
-        if pos < end and p[pos] == 0x08:  # most begin with id, offset and duration, in this order
-            after = varint(p, pos + 1, end, self.limit, cython.address(number))
-            if 0 < after < end and p[after] == 0x10:
-                id_ = cython.cast(int64_t, number)
-                pos = after
-                after = varint(p, pos + 1, end, self.limit, cython.address(number))
-                if 0 < after < end and p[after] == 0x18:
-                    offset = cython.cast(int64_t, number)
-                    pos = after
-                    after = varint(p, pos + 1, end, self.limit, cython.address(number))
-                    if after > 0:
-                        duration = cython.cast(int64_t, number)
-                        pos = after
+        pos = _head(p, pos, end, self.limit, cython.address(head))
         while pos < end:
             if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most further fields are
                 after = pos + 2 + p[pos + 1]
@@ -177,12 +190,12 @@ class Decoder:
                 break
             if field.wire == 0:
                 if field.number == 1:
-                    id_ = field.value
+                    head.id = field.value
                 elif field.number == 2:
-                    offset = field.value
+                    head.offset = field.value
                     occurrences = -1
                 elif field.number == 3:
-                    duration = field.value
+                    head.duration = field.value
                 elif field.number == 5:
                     occurrences = max(field.value, 0)
             elif field.number == 4 and field.wire == 2:
@@ -195,18 +208,27 @@ class Decoder:
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
-            offset = AGGREGATE - min(occurrences, TIME_LIMIT)
+            head.offset = AGGREGATE - min(occurrences, TIME_LIMIT)
         else:
-            offset = min(max(offset, -TIME_LIMIT), TIME_LIMIT) + line_start
-            offset = min(max(offset, -TIME_LIMIT), TIME_LIMIT)
-        self.start[row] = offset
-        self.duration[row] = min(max(duration, 0), TIME_LIMIT)
-        self.metadata[row] = self.events_by_id.find(id_)
-        if self.is_wide:
-            self.wide_position[row] = cython.cast(uint64_t, at + self.base) if has_stats else 0
-        else:
-            self.position[row] = cython.cast(uint32_t, at + self.base) if has_stats else 0
+            head.offset = min(max(head.offset, -TIME_LIMIT), TIME_LIMIT) + line_start
+            head.offset = min(max(head.offset, -TIME_LIMIT), TIME_LIMIT)
+        self.put_event(head, at + self.base if has_stats else 0)
         return 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put_event(self, head: Head, position: int64_t) -> cython.void:
+        """Write row n_events."""
+        row: int64_t = self.n_events
+        self.start[row] = head.offset
+        self.duration[row] = min(max(head.duration, 0), TIME_LIMIT)
+        self.metadata[row] = self.events_by_id.find(head.id)
+        if self.is_wide:
+            self.wide_position[row] = cython.cast(uint64_t, position)
+        else:
+            self.position[row] = cython.cast(uint32_t, position)
 
     @cython.cfunc
     @cython.inline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -38,3 +39,15 @@ def test_sparse_bytes_begin_as_zeros() -> None:
     assert len(memory.sparse_bytes(0)) == 0
     with pytest.raises(MemoryError):
         memory.sparse_bytes(2**60)
+
+
+def test_arrays_of_an_arena_lie_side_by_side_and_not_in_one_another() -> None:
+    arena = memory.Arena()
+    sizes = [3, 40_001, 70_000, 0, 300_000, 1_000_000, 3_000_000, 50_000] * 2
+    dtypes = [np.int64, np.uint8, np.int32, np.int64, np.int32, np.int64, np.int64, np.int64] * 2
+    with ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(arena.take, sizes, dtypes))
+    for i, (array, n, dtype) in enumerate(zip(taken, sizes, dtypes, strict=True)):
+        assert (len(array), array.dtype) == (n, dtype)
+        array[:] = i
+    assert all((array == i).all() for i, array in enumerate(taken))

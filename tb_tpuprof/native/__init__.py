@@ -16,7 +16,7 @@ try:
     from tb_tpuprof.native.intervals import cover, enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.json_events import scan
     from tb_tpuprof.native.numbering import number, split
-    from tb_tpuprof.native.packing import Looks, deflated, packed
+    from tb_tpuprof.native.packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.pairing import pair_up, tie
     from tb_tpuprof.native.selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
@@ -30,7 +30,7 @@ except ImportError:
     from tb_tpuprof.native.plain_intervals import cover, enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain_json_events import scan
     from tb_tpuprof.native.plain_numbering import number, split
-    from tb_tpuprof.native.plain_packing import Looks, deflated, packed
+    from tb_tpuprof.native.plain_packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.plain_pairing import pair_up, tie
     from tb_tpuprof.native.plain_selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
     from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
@@ -44,6 +44,6 @@ except ImportError:
 __all__ = [
     "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "classes_of", "cover",
     "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes",
-    "last_end", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up", "parts",
-    "range_totals", "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
+    "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
+    "parts", "range_totals", "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
 ]  # fmt: skip

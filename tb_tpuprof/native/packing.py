@@ -1,15 +1,18 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with what they look like, whole numbers in few bytes, and these compressed; see `plain_packing.py`."""
+"""Columns for the screen: boxes with what they look like, numbers in few bytes, compressed, or as text; see `plain_packing.py`."""
 
 import cython
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
+from cython.cimports.libc.string import memcpy
+from cython.cimports.tb_tpuprof.native.decimal import LOWEST, MOST_CHARACTERS, put_double, put_whole
 from cython.cimports.tb_tpuprof.native.deflate import Writer, deflate_all, deflated_room
 from cython.cimports.tb_tpuprof.native.prefetch import prefetch
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
+Listed = cython.fused_type(int64_t, cython.double)
 KEEP = cython.declare(uint8_t, 255)
 DIGITS = cython.declare(cython.int, 10)
 AHEAD = cython.declare(int64_t, 24)  # boxes whose keys are fetched before they are looked at
@@ -199,6 +202,56 @@ def rounded(value: int64_t) -> int64_t:
     """A number to ten binary digits, halves upward."""
     shift: cython.int = max(bits(value) - DIGITS, 0)
     return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
+
+
+def _powers_of_ten():
+    """10^LOWEST … 10^324, each as 128 bits of which the highest is set, rounded up: two words, the high one first."""
+    words = []
+    for e in range(LOWEST, 325):
+        above, below = (10**e, 1) if e >= 0 else (1, 10**-e)
+        shift = 128 - (above.bit_length() - below.bit_length())
+        value = -(-(above << shift) // below) if shift >= 0 else -(-above // (below << -shift))
+        while value.bit_length() != 128:
+            shift += 1 if value.bit_length() < 128 else -1
+            value = -(-(above << shift) // below) if shift >= 0 else -(-above // (below << -shift))
+        words += [value >> 64, value & 0xFFFFFFFFFFFFFFFF]
+    return np.array(words, np.uint64)
+
+
+POWERS = _powers_of_ten()
+
+
+def listed(values: Listed[::1]):
+    """Numbers as they stand in a JSON list; see `plain_packing.listed`."""
+    n: int64_t = values.shape[0]
+    room = np.empty(max(n, 1) * MOST_CHARACTERS, np.uint8)
+    out: uint8_t[::1] = room
+    powers: cython.const[uint64_t][::1] = POWERS
+    at: int64_t = 0
+    i: int64_t
+    bits_of: uint64_t
+    if n == 0:
+        return b""
+    to: cython.pointer(uint8_t) = cython.address(out[0])
+    with cython.nogil:
+        for i in range(n):
+            if Listed is cython.double:
+                memcpy(cython.address(bits_of), cython.address(values[i]), 8)
+                if bits_of >> 52 & 0x7FF == 0x7FF:
+                    memcpy(to + at, b"null", 4)
+                    at += 4
+                else:
+                    at += put_double(bits_of, cython.address(powers[0]), to + at)
+            else:
+                bits_of = cython.cast(uint64_t, values[i])
+                if values[i] < 0:
+                    to[at] = 45
+                    at += 1
+                    bits_of = 0 - bits_of
+                at += put_whole(bits_of, to + at)
+            to[at] = 44
+            at += 1
+    return room[: at - 1].tobytes()
 
 
 @cython.final

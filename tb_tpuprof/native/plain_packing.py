@@ -44,6 +44,11 @@ def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int
     return f"{'iu'[low >= 0]}{width}", base, scale, planes.tobytes()
 
 
+def listed(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> bytes:
+    """Numbers as they stand in a JSON list, with commas between them; what is not finite is null. Doubles as `repr` writes them."""
+    return ",".join([repr(value) if math.isfinite(value) else "null" for value in values.tolist()]).encode()
+
+
 def _width(value: int) -> int:
     """Bytes that a number takes."""
     return max(1, (value.bit_length() + 7) // 8)

@@ -377,6 +377,18 @@ def test_scattered_keys_are_not_counted() -> None:
 
 
 @settings(deadline=None, max_examples=300)
+@given(st.lists(st.floats(), max_size=30), st.lists(NUMBERS, max_size=30), st.integers(0, 10), st.integers(1, 2**62))
+def test_listed(reals: list[float], whole: list[int], shift: int, base: int) -> None:
+    from tb_tpuprof.native import packing
+
+    bits = np.array(whole, np.int64).view(np.float64)
+    near = np.nextafter(np.array([2.0 ** (base % 2098 - 1074), 10.0 ** (base % 632 - 323)]), 0.0)
+    short = np.array([*reals, base / 10**shift, base >> shift, 5e-324, -0.0, 1e16, 9999999999999998.0, 1e-4, 9e-5])
+    for values in (bits, short, np.concatenate([near, np.nextafter(near, np.inf)]), np.array(whole, np.int64)):
+        assert packing.listed(values) == plain_packing.listed(values)
+
+
+@settings(deadline=None, max_examples=300)
 @given(st.lists(st.integers(-(10**6), 10**6), max_size=30), st.integers(1, 10**9), st.integers(0, 10**9), st.booleans())
 def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> None:
     from tb_tpuprof.native import packing

@@ -19,7 +19,7 @@ try:
     from tb_tpuprof.native.packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.pairing import pair_up, tie
     from tb_tpuprof.native.selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
-    from tb_tpuprof.native.sequences import by_start, in_order, n_runs, runs, sequence
+    from tb_tpuprof.native.sequences import by_start, in_order, n_runs, replay, runs, sequence
     from tb_tpuprof.native.tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.timeline import Rows
     from tb_tpuprof.native.trace_json import EventWriter, members
@@ -33,7 +33,7 @@ except ImportError:
     from tb_tpuprof.native.plain_packing import Looks, deflated, listed, packed
     from tb_tpuprof.native.plain_pairing import pair_up, tie
     from tb_tpuprof.native.plain_selection import ascends, classes_of, find_ids, look_up, match, outermost, rows_of, telling
-    from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, runs, sequence
+    from tb_tpuprof.native.plain_sequences import by_start, in_order, n_runs, replay, runs, sequence
     from tb_tpuprof.native.plain_tallies import extremes, histogram, last_end, matches, range_totals, sums, tally
     from tb_tpuprof.native.plain_timeline import Rows
     from tb_tpuprof.native.plain_trace_json import EventWriter, members
@@ -45,5 +45,6 @@ __all__ = [
     "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "classes_of", "cover",
     "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes",
     "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
-    "parts", "range_totals", "relabel", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling", "tie",
+    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling",
+    "tie",
 ]  # fmt: skip

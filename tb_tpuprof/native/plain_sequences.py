@@ -69,3 +69,43 @@ def sequence(start: Int64s, duration: Int64s, rows: Int32s, group: Int32s, small
         gap = starts[1:] - np.maximum.accumulate(ends)[:-1]
         is_new[1:] = (groups[1:] != groups[:-1]) | ((groups[1:] < 0) & (gap > np.maximum(2 * durations[:-1], small_gap)))
     return starts, ends, is_new.view(np.uint8)
+
+
+def replay(
+    events: tuple[Int64s, Int32s, Int32s], root: Int64s, size: Int64s, unpadded: Int64s
+) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, int]:
+    """What a heap holds as its events (kind, buffer, buffer shared with) come one after the other.
+
+    `root` is the buffer whose memory a buffer uses; a root's is held while it has users. Returns bytes held before each event and at
+    the end, the same unpadded, first and last event of each buffer (-1: none), for each event that takes memory the one that gives it
+    back (n: none does; -1: takes none), and how many frees had no user. Events without a buffer do nothing.
+    """
+    n, free, share = len(events[0]), 1, 2
+    held, start, end = np.zeros((2, n + 1), np.int64), np.full(len(root), -1, np.int64), np.full(len(root), -1, np.int64)
+    until, users, since, n_refused = np.full(n, -1, np.int64), [0] * len(root), [0] * len(root), 0
+    rows = list(enumerate(zip(*(column.tolist() for column in events), strict=True)))
+    for i, (kind, buffer, shared) in rows:
+        held[:, i + 1] = held[:, i]
+        if buffer < 0 or (kind == share and shared < 0):
+            continue
+        at = int(root[buffer])
+        if kind != free:
+            start[buffer], end[buffer] = i, n - 1
+            users[at] += 1
+            if users[at] == 1:
+                held[:, i + 1] += size[at], unpadded[at]
+                since[at], until[i] = i, n
+        elif not users[at]:
+            n_refused += 1
+        else:
+            users[at] -= 1
+            if not users[at]:
+                held[:, i + 1] -= size[at], unpadded[at]
+                until[since[at]] = i
+    for i, (kind, buffer, _) in rows:
+        if kind == free and buffer >= 0:
+            end[buffer] = i if start[buffer] >= 0 else -1
+    for i, (kind, buffer, _) in rows:
+        if until[i] >= 0 and kind != share:
+            end[buffer] = min(until[i], n - 1)
+    return held[0], held[1], start, end, until, n_refused

@@ -5,6 +5,11 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t
 
+from tb_tpuprof.native.memory import new_array
+
+FREE = cython.declare(int64_t, 1)
+SHARE = cython.declare(int64_t, 2)
+
 
 def by_start(start: cython.const[int64_t][::1], rows: cython.const[int32_t][::1], offsets: cython.const[int64_t][::1]):
     """Order of the rows by start, where those of each line stand so already; see `plain_sequences.by_start`."""
@@ -164,3 +169,66 @@ def sequence(
                 latest = max(latest, out_end[i])
             before = duration[rows[i]]
     return starts, ends, news
+
+
+def replay(events: tuple, root: cython.const[int64_t][::1], size: cython.const[int64_t][::1], unpadded: cython.const[int64_t][::1]):
+    """What a heap holds as its events come one after the other; see `plain_sequences.replay`."""
+    kind: cython.const[int64_t][::1] = events[0]
+    buffer: cython.const[int32_t][::1] = events[1]
+    shared: cython.const[int32_t][::1] = events[2]
+    n: int64_t = kind.shape[0]
+    m: int64_t = root.shape[0]
+    totals = new_array(2 * (n + 1), np.int64).reshape(2, n + 1)
+    lives = new_array(2 * m, np.int64).reshape(2, m)
+    untils = new_array(n, np.int64)
+    places = new_array(2 * m, np.int64).reshape(2, m)
+    held: int64_t[:, ::1] = totals
+    live: int64_t[:, ::1] = lives
+    until: int64_t[::1] = untils
+    users: int64_t[:, ::1] = places  # of each root how many there are, and since which event
+    n_refused: int64_t = 0
+    change: int64_t
+    i: int64_t
+    r: int64_t
+    b: int64_t
+    with cython.nogil:
+        held[0, 0] = 0
+        held[1, 0] = 0
+        for i in range(m):
+            live[0, i] = -1
+            live[1, i] = -1
+            users[0, i] = 0
+        for i in range(n):
+            until[i] = -1
+            b = buffer[i]
+            change = 0
+            if b >= 0 and not (kind[i] == SHARE and shared[i] < 0):
+                r = root[b]
+                if kind[i] != FREE:
+                    live[0, b] = i
+                    live[1, b] = n - 1
+                    users[0, r] += 1
+                    if users[0, r] == 1:
+                        change = 1
+                        users[1, r] = i
+                        until[i] = n
+                elif users[0, r] == 0:
+                    n_refused += 1
+                else:
+                    users[0, r] -= 1
+                    if users[0, r] == 0:
+                        change = -1
+                        until[users[1, r]] = i
+                held[0, i + 1] = held[0, i] + change * size[r]
+                held[1, i + 1] = held[1, i] + change * unpadded[r]
+            else:
+                held[0, i + 1] = held[0, i]
+                held[1, i + 1] = held[1, i]
+        for i in range(n):
+            b = buffer[i]
+            if b >= 0 and kind[i] == FREE:
+                live[1, b] = i if live[0, b] >= 0 else -1
+        for i in range(n):
+            if until[i] >= 0 and kind[i] != SHARE:
+                live[1, buffer[i]] = min(until[i], n - 1)
+    return totals[0], totals[1], lives[0], lives[1], untils, n_refused

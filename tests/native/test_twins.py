@@ -267,6 +267,16 @@ def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Da
 
 
 @settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 4), st.integers(-1, 4)), max_size=25), st.data())
+def test_replay(events: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    from tb_tpuprof.native import plain_sequences, sequences
+
+    columns = tuple(np.array([event[i] for event in events], dtype) for i, dtype in enumerate((np.int64, np.int32, np.int32)))
+    root, size, unpadded = (np.array(data.draw(st.lists(st.integers(0, 4), min_size=5, max_size=5)), np.int64) for _ in range(3))
+    assert same(sequences.replay(columns, root, size, unpadded), plain_sequences.replay(columns, root, size, unpadded))
+
+
+@settings(deadline=None, max_examples=200)
 @given(lines())
 def test_in_order(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     from tb_tpuprof.native import sequences

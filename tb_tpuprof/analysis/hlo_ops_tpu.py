@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, stated_work
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
-from tb_tpuprof.analysis.stat_rows import first_ints, mix, values_at
+from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, mix, values_at
 from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
 from tb_tpuprof.trace.stats import Sparse
 from tb_tpuprof.trace.trace import Trace
@@ -52,8 +52,10 @@ def _counted(trace: Trace) -> _Counted:
     used = np.flatnonzero((sums.n_occurrences > 0) & (program != -1) & (symbol != 0))
     # One operation on one kind of core is a row, whichever core's metadata names it.
     key = mix(mix(program[used], trace.event_names[used].astype(np.int64)), sums.is_sparse[used].astype(np.int64))
-    _, first, at = np.unique(key, return_index=True, return_inverse=True)
-    return _Counted(sums, used, first, at.reshape(-1).astype(np.int64))
+    found, at = distinct_codes(key)
+    first = np.empty(len(found), np.intp)
+    first[at[::-1]] = np.arange(len(at))[::-1]
+    return _Counted(sums, used, first, at)
 
 
 def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:

@@ -118,20 +118,21 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     top = np.array(peaks.bytes_per_s)[:, None]
     space_fraction = np.where(top > 0, space / np.where(top > 0, top, 1), np.nan)
     every = np.concatenate([flops_fraction[None], space_fraction])
-    filled = np.nan_to_num(every)
-    bound = np.where(filled.max(axis=0) > 0, filled.argmax(axis=0), -1) if len(flops) else np.empty(0, np.intp)
+    efficiency = _largest(every)
+    bound = np.full(len(flops), -1, np.intp)
+    for i in reversed(range(len(every))):  # of equals the first
+        bound[(every[i] == efficiency) & (efficiency > 0)] = i
     at = np.maximum(bound - 1, 0)
     bound_intensity = space_intensity[at, np.arange(len(flops))] if len(flops) else np.empty(0)
     return Rates(
         flops, model, n_bytes, space, ratio(known, work.n_bytes), space_intensity, bound_intensity, flops_fraction, space_fraction,
-        _largest(every), bound,
+        efficiency, bound,
     )  # fmt: skip
 
 
 def _largest(values: Floats) -> Floats:
     """The largest of each column, NaN where all are."""
-    unknown = np.isnan(values).all(axis=0)
-    found: Floats = np.where(unknown, np.nan, np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf))
+    found: Floats = np.fmax.reduce(values, axis=0)
     return found
 
 

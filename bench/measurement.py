@@ -23,6 +23,7 @@ SIDES = (OURS, PEER)
 TIMEOUT_S = 240
 SLOW_S = 15.0
 MAX_WARM_UP_BYTES = 100_000_000
+SETTLE_S = 0.2  # until the system has put away what a process gave back
 SPARE_BYTES, SPARE_TIMES, MAX_SPARE_BYTES = 256 * 2**20, 20, 2 * 2**30
 
 
@@ -94,6 +95,7 @@ def have_spare_memory(n_bytes: int) -> None:
     """
     if os.name != "nt":
         subprocess.run([sys.executable, "-m", "bench.spare_memory", str(n_bytes)], cwd=ROOT, check=True)
+        time.sleep(SETTLE_S)
 
 
 def _ask(request: Request, side: str, peer: str, spare_bytes: int) -> tuple[float, Sample]:

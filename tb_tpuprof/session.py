@@ -208,10 +208,21 @@ class Session:
             if far:
                 yield from self._compute_far(far, functions, hosts)
                 return
+        if len(hosts) == 1:  # no thread to start and to wait for
+            yield hosts[0], self._failure_of(functions, hosts[0], keep)
+            return
         with ThreadPoolExecutor(min(len(hosts), executors.n_processors())) as pool:
             submitted = {pool.submit(self._get, functions[0], host, keep, functions[1:]): host for host in hosts}
             for done in as_completed(submitted):
                 yield submitted[done], _failure(done)
+
+    def _failure_of(self, functions: tuple[Function, ...], host: str, keep: bool) -> ProfilerError | None:
+        """Make the results of a host known; why it cannot be read, if it cannot."""
+        try:
+            self._get(functions[0], host, keep, functions[1:])
+        except ProfilerError as error:
+            return error
+        return None
 
     def _compute_far(self, far: Executor, functions: tuple[Function, ...], hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""

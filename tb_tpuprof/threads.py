@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-N_THREADS = min(os.cpu_count() or 1, 4)
+N_THREADS = min(os.cpu_count() or 1, 8)
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

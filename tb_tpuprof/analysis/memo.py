@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from threading import RLock
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.threads import side_by_side
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
@@ -52,11 +52,7 @@ def beside(n_events: int, *jobs: Callable[[], object]) -> None:
         for job in jobs:
             job()
         return
-    with ThreadPoolExecutor(len(jobs) - 1) as pool:
-        others = [pool.submit(job) for job in jobs[1:]]
-        jobs[0]()
-        for done in others:
-            done.result()
+    side_by_side(_done, jobs)
 
 
 def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -> list[T]:
@@ -68,6 +64,8 @@ def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -
     if n < 2:
         return [work(0, n_lines)]
     cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()
-    with ThreadPoolExecutor(n - 1) as pool:
-        others = pool.map(work, cuts, [*cuts[1:], n_lines])
-        return [work(0, cuts[0]), *others]
+    return side_by_side(_done, [partial(work, first, end) for first, end in zip([0, *cuts], [*cuts, n_lines], strict=True)])
+
+
+def _done(job: Callable[[], T]) -> T:
+    return job()

@@ -202,7 +202,7 @@ def memory_events(trace: Trace) -> MemoryEvents:
         is_allocation=is_allocation,
         stack_bytes=stack,
         heap_bytes=heap,
-        used_bytes=stack + heap,
+        used_bytes=stack + heap if stack.any() else heap,
         lifetime_peak_bytes=peak,
         partner=tie(first, is_allocation.view(np.uint8), np.ascontiguousarray(stats.ints_at("addr", rows, NOWHERE))),
         strings=trace.strings,
@@ -213,7 +213,7 @@ def memory_events(trace: Trace) -> MemoryEvents:
 
 def _sane(values: Int64s, missing: int) -> Int64s:
     """Sizes; what is out of all bounds is not told."""
-    if not len(values) or (values.min() >= 0 and values.max() <= _LARGEST):
+    if not len(values) or values.view(np.uint64).max() <= _LARGEST:  # as which what is below 0 is larger still
         return values
     return np.where((values < 0) | (values > _LARGEST), missing, values)
 
@@ -236,7 +236,10 @@ def _memories(trace: Trace, rows: npt.NDArray[np.int32]) -> tuple[tuple[str, ...
         device = stats.ints_at("device_ordinal", rows)
         device = np.where(device < 0, stats.ints_at("index_on_host", rows), device)
         key = np.where(key >= 0, key, -2 - device)
-    code, at = split(np.empty(0, np.int32), np.ascontiguousarray(key))
+    if len(key) and key.min() == key.max():
+        code, at = np.zeros(len(key), np.int32), np.zeros(1, np.int64)
+    else:
+        code, at = split(np.empty(0, np.int32), np.ascontiguousarray(key))
     names = [trace.strings[i] if i >= 0 else f"device {-2 - i}" if i < -1 else "memory" for i in key[at].tolist()]
     place = {name: i for i, name in enumerate(sorted(set(names), key=_natural))}
     table = np.array([place[name] for name in names], np.int32)

@@ -43,7 +43,7 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, step_marks, memory_events)
+    together(trace, memory_events, step_marks)
     events, marked, end_ps = memory_events(trace), step_marks(trace), trace.duration_ps
     found = []
     for m in range(len(events.memories)):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from tb_tpuprof.ingest.files import FileBytes, Room
 from tb_tpuprof.native.cutting import Cutter
 from tb_tpuprof.native.events import Decoder
 from tb_tpuprof.native.wire import spans
+from tb_tpuprof.threads import side_by_side
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table
@@ -95,12 +95,8 @@ class PlaneParts:
     n_damaged: int
 
 
-def _side_by_side(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What the jobs return; a single one needs no thread."""
-    if len(jobs) == 1:
-        return [jobs[0]()]
-    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, _MAX_THREADS))) as pool:
-        return list(pool.map(lambda job: job(), jobs))
+def _done(job: Callable[[], Any]) -> Any:
+    return job()
 
 
 def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
@@ -112,7 +108,7 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
     walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
     looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
-    done = _side_by_side([*walks, *looks])
+    done: list[Any] = side_by_side(_done, [*walks, *looks])
     walked, looked = done[: len(walks)], done[len(walks) :]
     values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
@@ -185,7 +181,7 @@ class LineReader:
         runs = balanced(self.pieces.ends - self.pieces.starts)
         self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
         reads = [partial(self._read_run, run, decoder, start_ns, open_plane) for run, decoder in zip(runs, self.decoders, strict=True)]
-        in_order = _side_by_side(reads)
+        in_order = side_by_side(_done, reads)
         found = self.lines
         first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
         n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))

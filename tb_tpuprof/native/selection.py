@@ -38,18 +38,14 @@ def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][
     n: int64_t = metadata.shape[0]
     n_found: int64_t = 0
     i: int64_t
-    with cython.nogil:
-        for i in range(n):
-            n_found += 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0
-    found = np.empty(n_found, np.int64)
-    out: int64_t[::1] = found
-    n_found = 0
+    room = np.empty(n, np.int64)  # costs nothing beyond what is written
+    out: int64_t[::1] = room
     with cython.nogil:
         for i in range(n):
             if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0:
                 out[n_found] = i
                 n_found += 1
-    return found
+    return room[:n_found] if 2 * n_found > n else room[:n_found].copy()
 
 
 def outermost(

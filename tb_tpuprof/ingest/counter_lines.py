@@ -41,6 +41,8 @@ class _Values:
 
 def with_counters(trace: Trace) -> Trace:
     """The trace with its lines of samples made counters; itself where it has none. All stats of their events must be decoded."""
+    if not any(map(is_counter_line, trace.line_names)):
+        return trace
     is_sample, is_reading = _events_on(trace, is_counter_line), _events_on(trace, _holds_readings)
     if not is_sample.any():
         return trace

@@ -226,11 +226,14 @@ class _Assembly:
         columns = ordering.ordered(events, lines, event_stats, in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
         facts = {**info.__dict__, "start_ns": start_ns + shift_ns, "n_damaged": int(n_damaged)}
-        return with_counters(Trace(
+        trace = Trace(
             TraceInfo(**facts), strings, self._planes_table(), columns.lines, Table(schema.EVENTS, columns.events),
             self._metadata_table(len(strings) - 1), columns.aggregates, self._stat_names_table(), StatTable(columns.stats, strings),
             StatTable(stats["metadata"], strings), StatTable(stats["plane"], strings), source,
-        ))  # fmt: skip
+        )  # fmt: skip
+        if trace.n_events:
+            trace.take_duration(max(decoder.last_end for decoder in self.lines.decoders) - shift_ns * 1000)
+        return with_counters(trace)
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""

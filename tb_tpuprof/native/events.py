@@ -15,6 +15,7 @@ from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint
 AGGREGATE_START = -(1 << 62)
 TIME_LIMIT = cython.declare(int64_t, 1 << 61)
 AGGREGATE = cython.declare(int64_t, -(1 << 62))
+NOWHEN = cython.declare(int64_t, -(1 << 63))
 
 
 # What stands before an event's stats.
@@ -66,6 +67,7 @@ class Decoder:
     n_events: int64_t
     n_left_out = cython.declare(int64_t, visibility="readonly")
     n_aggregates = cython.declare(int64_t, visibility="readonly")
+    last_end = cython.declare(int64_t, visibility="readonly")  # of all events; what has no length takes 1 ps
     events_by_id: IdMap
     stats_by_id: IdMap
     names_by_id: IdMap
@@ -82,6 +84,7 @@ class Decoder:
             self.wide_position = position
         else:
             self.position = position
+        self.last_end = NOWHEN
         self.stats = Gathered(n_keys)
         self.slots = self.stats.slots
 
@@ -225,6 +228,8 @@ class Decoder:
         self.start[row] = head.offset
         self.duration[row] = min(max(head.duration, 0), TIME_LIMIT)
         self.metadata[row] = self.events_by_id.find(head.id)
+        if head.offset >= -TIME_LIMIT:  # else it counts occurrences
+            self.last_end = max(self.last_end, head.offset + max(self.duration[row], 1))
         if self.is_wide:
             self.wide_position[row] = cython.cast(uint64_t, position)
         else:

@@ -115,6 +115,10 @@ class Trace:
         """Have the programs of another reading of the same file, with the modules that it has opened."""
         self.__dict__["programs"] = other.programs
 
+    def take_duration(self, duration_ps: int) -> None:
+        """Have the duration as it was found on the way."""
+        self.__dict__["duration_ps"] = duration_ps
+
     @cached_property
     def kind_of_line(self) -> npt.NDArray[np.uint8]:
         """STACK, ASYNC or INSTANTS of each line (trace/schema.py)."""

@@ -123,6 +123,7 @@ def content(trace: Trace) -> dict[str, Any]:
                 columns[key] = [trace.strings.get(i) for i in columns[key]]
         tables[name] = columns
     tables["events"] = {key: trace.events[key].tolist() for key in ("start_ps", "duration_ps", "metadata")}
+    tables["duration"] = trace.duration_ps
     tables["has stats"] = (trace.events["position"] > 0).tolist()
     tables["aggregates"] = sorted(zip(*(values.tolist() for values in trace.aggregates.columns.values()), strict=True))
     for name in ("event_stats", "metadata_stats", "plane_stats"):

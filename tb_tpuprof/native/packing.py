@@ -221,7 +221,7 @@ def _powers_of_ten():
 POWERS = _powers_of_ten()
 
 
-def listed(values: Listed[::1]):
+def listed(values: cython.const[Listed][::1]):
     """Numbers as they stand in a JSON list; see `plain_packing.listed`."""
     n: int64_t = values.shape[0]
     room = np.empty(max(n, 1) * MOST_CHARACTERS, np.uint8)

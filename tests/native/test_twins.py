@@ -395,6 +395,7 @@ def test_listed(reals: list[float], whole: list[int], shift: int, base: int) -> 
     near = np.nextafter(np.array([2.0 ** (base % 2098 - 1074), 10.0 ** (base % 632 - 323)]), 0.0)
     short = np.array([*reals, base / 10**shift, base >> shift, 5e-324, -0.0, 1e16, 9999999999999998.0, 1e-4, 9e-5])
     for values in (bits, short, np.concatenate([near, np.nextafter(near, np.inf)]), np.array(whole, np.int64)):
+        values.flags.writeable = False  # as columns are
         assert packing.listed(values) == plain_packing.listed(values)
 
 

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -79,12 +81,17 @@ def _sample(run: Run, measure: Measure, side: str) -> Sample:
     request = Request(measure.tool, str(folder), run.first_host, measure.mode, measure.reopen, op=measure.op, with_times=measure.with_times)
     spare = min(MAX_SPARE_BYTES, SPARE_BYTES + SPARE_TIMES * run.size_bytes)
     if measure.reopen:
-        _ask(request, side, measure.peer, spare)
+        _ask(request, side, measure.peer, partial(make_ready, run, spare))
     if measure.from_start:
-        have_spare_memory(spare)
-        spare = 0
-    seconds, sample = _ask(request, side, measure.peer, spare)
+        make_ready(run, spare)
+    seconds, sample = _ask(request, side, measure.peer, None if measure.from_start else partial(make_ready, run, spare))
     return replace(sample, seconds=seconds) if measure.from_start else sample
+
+
+def make_ready(run: Run, n_bytes: int) -> None:
+    """Have so much memory at hand, and the run's files in memory: a system may put away what nobody has read for a while."""
+    have_spare_memory(n_bytes)
+    run.read()
 
 
 def have_spare_memory(n_bytes: int) -> None:
@@ -98,8 +105,8 @@ def have_spare_memory(n_bytes: int) -> None:
         time.sleep(SETTLE_S)
 
 
-def _ask(request: Request, side: str, peer: str, spare_bytes: int) -> tuple[float, Sample]:
-    """Seconds from the start of the child to its first answer, and what it measured, with so much memory at hand when it is asked."""
+def _ask(request: Request, side: str, peer: str, before: Callable[[], None] | None) -> tuple[float, Sample]:
+    """Seconds from the start of the child to its first answer, and what it measured; `before` is done when it is ready to be asked."""
     python = sys.executable if side == OURS else peer_python(peer)
     command = [python, "-m", f"bench.child_{side if side == OURS else peer}", json.dumps(asdict(request))]
     log = work_dir() / f"{side}.log"
@@ -111,8 +118,8 @@ def _ask(request: Request, side: str, peer: str, spare_bytes: int) -> tuple[floa
         watchdog = threading.Timer(TIMEOUT_S, child.kill)
         watchdog.start()
         try:
-            if spare_bytes and _line_that_starts(child, WAITING):
-                have_spare_memory(spare_bytes)
+            if before and _line_that_starts(child, WAITING):
+                before()
             _go_on(child)
             ready = _line_that_starts(child, READY)
             seconds = time.perf_counter() - start

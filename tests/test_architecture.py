@@ -176,6 +176,16 @@ def test_every_module_opens_with_what_it_does() -> None:
     assert not silent
 
 
+def test_nothing_of_one_machine_is_committed() -> None:
+    """Neither a link, which leads somewhere on the machine it was made on, nor what git ignores, such as an environment."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--stage"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert not [line for line in listed.stdout.splitlines() if not line.startswith("100")]
+    ignored = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert not subprocess.run(ignored, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def test_nothing_of_one_machine_is_in_the_tree() -> None:
     places = re.compile(r"/(?:home|Users)/\w+/|/root/")
     if not ROOT.is_relative_to(tempfile.gettempdir()) and ROOT.parent != Path("/"):

@@ -1,4 +1,4 @@
-"""Small pieces of work on all processors: NumPy and the native loops let go of the interpreter's lock, so threads are enough."""
+"""Pieces of work on all processors: NumPy and the native loops let go of the interpreter's lock, so threads are enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     function raises.
     """
     todo = deque(enumerate(items))
-    done: dict[int, R] = {}
+    results: dict[int, R] = {}
 
     def work() -> None:
         while todo:
@@ -29,7 +29,7 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
                 place, item = todo.popleft()
             except IndexError:  # another took the last one
                 return
-            done[place] = function(item)
+            results[place] = function(item)
 
     helpers = [_pool().submit(work) for _ in range(min(N_THREADS, len(todo)) - 1)]
     try:
@@ -39,7 +39,16 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         started = [helper for helper in helpers if not helper.cancel()]
     for helper in started:
         helper.result()
-    return [done[place] for place in sorted(done)]
+    return [results[place] for place in sorted(results)]
+
+
+def done(jobs: Iterable[Callable[[], R]]) -> list[R]:
+    """What the jobs return, done side by side."""
+    return side_by_side(_result, jobs)
+
+
+def _result(job: Callable[[], R]) -> R:
+    return job()
 
 
 @cache

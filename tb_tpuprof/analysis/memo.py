@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.threads import side_by_side
+from tb_tpuprof import threads
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def beside(n_events: int, *jobs: Callable[[], object]) -> None:
         for job in jobs:
             job()
         return
-    side_by_side(_done, jobs)
+    threads.done(jobs)
 
 
 def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -> list[T]:
@@ -64,8 +64,4 @@ def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -
     if n < 2:
         return [work(0, n_lines)]
     cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()
-    return side_by_side(_done, [partial(work, first, end) for first, end in zip([0, *cuts], [*cuts, n_lines], strict=True)])
-
-
-def _done(job: Callable[[], T]) -> T:
-    return job()
+    return threads.done(partial(work, first, end) for first, end in zip([0, *cuts], [*cuts, n_lines], strict=True))

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 
+from tb_tpuprof import threads
 from tb_tpuprof.native import deflated
-from tb_tpuprof.threads import side_by_side
 
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _LAST_BLOCK = b"\x03\0"
@@ -29,12 +29,8 @@ def gzipped(body: bytes) -> bytes:
     texts, arrays = whole[: 8 + length], whole[8 + length :]
     parts = [partial(deflated, arrays[at : at + _PART_BYTES]) for at in range(0, len(arrays), _PART_BYTES)]
     jobs: list[Callable[[], bytes]] = [partial(_checksum, body), partial(_deflated_texts, texts), *parts]
-    checksum, *packed = side_by_side(_done, jobs) if len(body) >= _MANY_BYTES else map(_done, jobs)
+    checksum, *packed = threads.done(jobs) if len(body) >= _MANY_BYTES else [job() for job in jobs]
     return b"".join([_HEAD, *packed, _LAST_BLOCK, checksum, struct.pack("<I", len(body) & 0xFFFFFFFF)])
-
-
-def _done(job: Callable[[], bytes]) -> bytes:
-    return job()
 
 
 def _checksum(body: bytes) -> bytes:

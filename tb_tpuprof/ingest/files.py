@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 import os
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof import threads
 from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
 
@@ -131,9 +133,7 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
         data = np.empty(size, np.uint8)
         n_parts = min(os.cpu_count() or 1, 4)
         bounds = [size * i // n_parts for i in range(n_parts + 1)]
-        with ThreadPoolExecutor(n_parts) as pool:
-            done = list(pool.map(lambda a, b: fill(file.fileno(), data[a:b], a), bounds, bounds[1:]))
-        if not all(done):
+        if not all(threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))):
             raise StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")
         return data
 

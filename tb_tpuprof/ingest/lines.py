@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof import threads
 from tb_tpuprof.ingest.files import FileBytes, Room
 from tb_tpuprof.native.cutting import Cutter
 from tb_tpuprof.native.events import Decoder
 from tb_tpuprof.native.wire import spans
-from tb_tpuprof.threads import side_by_side
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table
@@ -95,10 +95,6 @@ class PlaneParts:
     n_damaged: int
 
 
-def _done(job: Callable[[], Any]) -> Any:
-    return job()
-
-
 def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
     """The lines' own fields and pieces. `add_names` gathers strings."""
     starts, sizes = (np.concatenate([_NONE, *column]) for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True))
@@ -108,8 +104,8 @@ def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[I
     runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
     walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
     looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
-    done: list[Any] = side_by_side(_done, [*walks, *looks])
-    walked, looked = done[: len(walks)], done[len(walks) :]
+    found_by: list[Any] = threads.done([*walks, *looks])
+    walked, looked = found_by[: len(walks)], found_by[len(walks) :]
     values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
     ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
     ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
@@ -181,7 +177,7 @@ class LineReader:
         runs = balanced(self.pieces.ends - self.pieces.starts)
         self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
         reads = [partial(self._read_run, run, decoder, start_ns, open_plane) for run, decoder in zip(runs, self.decoders, strict=True)]
-        in_order = side_by_side(_done, reads)
+        in_order = threads.done(reads)
         found = self.lines
         first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
         n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))

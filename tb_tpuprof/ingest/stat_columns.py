@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof import threads
 from tb_tpuprof.native.gathering import Gathered, values_at
 from tb_tpuprof.native.memory import Arena, new_array
 from tb_tpuprof.trace import schema
@@ -21,7 +21,6 @@ from tb_tpuprof.trace.table import Table
 Ids = npt.NDArray[np.int32]
 # The decoder's number, and what it calls a chunk: memory, how many stats, the first one's owner, the kind where it holds values alone.
 Chunk = tuple[int, tuple[Any, int, int, int]]
-_MAX_THREADS = 8
 _NUMBERS = {DOUBLE, UINT, INT}
 _FEW = 8  # of so many stats one is asked for, or less
 _REFERENCE = 7  # to a text, as the decoder tells it
@@ -136,8 +135,7 @@ class GatheredStats:
             with self._locks[key]:
                 self._made[key] = _read_only(place)
 
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS)) as pool:
-            list(pool.map(put, self.keys, ends))
+        threads.done(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
         columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
         return Table(schema.STATS, {**columns, "kind": whole.kind, "value": whole.value, "size": whole.size})
 

@@ -12,20 +12,13 @@ from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.schema import INT, TEXT, UINT
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
+from tests.synthetic import varint
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="nothing is compiled")
 
 KEY, NAMES = 0, ("key", "a text", "another text")
 N = 40_000  # more than the largest chunk holds
 Stats = list[tuple[int, int]]  # (field of the value, value)
-
-
-def varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 def event(stats: Stats, is_whole: bool = True) -> bytes:

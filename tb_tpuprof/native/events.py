@@ -9,7 +9,7 @@ import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.gathering import Gathered, IdMap, Slot, StatRow
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint
+from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint, varint8
 
 # An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
 AGGREGATE_START = -(1 << 62)
@@ -75,7 +75,10 @@ class Decoder:
     small_stats: cython.pointer(int32_t)
     small_names: cython.pointer(int32_t)
     stats = cython.declare(Gathered, visibility="readonly")
+    n_keys: int64_t
     slots: cython.pointer(Slot)  # of the stats
+    last: cython.pointer(Slot)  # of the stat kept last
+    nothing: Slot  # follows where it is not known what does: no stat begins like it
 
     def __cinit__(self, columns, n_keys: int64_t):
         self.start, self.duration, self.metadata, position = columns
@@ -87,6 +90,9 @@ class Decoder:
         self.last_end = NOWHEN
         self.stats = Gathered(n_keys)
         self.slots = self.stats.slots
+        self.n_keys = n_keys
+        self.nothing.start = 1
+        self.forget()
 
     def release(self):
         """Let go of the columns: no more events can be read, but the stats gathered can still be put."""
@@ -103,6 +109,15 @@ class Decoder:
         self.n_small = min(stats_by_id.dense.shape[0], names_by_id.dense.shape[0])
         self.small_stats = cython.address(stats_by_id.dense[0])
         self.small_names = cython.address(names_by_id.dense[0])
+        self.forget()
+
+    @cython.cfunc
+    def forget(self):
+        """Expect nothing of the next stats."""
+        key: int64_t
+        for key in range(self.n_keys):
+            self.slots[key].next = cython.address(self.nothing)
+        self.nothing.next = self.last = cython.address(self.nothing)
 
     def read_piece(
         self,
@@ -176,9 +191,14 @@ class Decoder:
         status: cython.int = 0 if pos < end else -1
         field: Field
         after: int64_t
-        self.stats.n_added = 0
+        begin: int64_t = pos
         pos = _head(p, pos, end, self.limit, cython.address(head))
         while pos < end:
+            after = self.read_expected(p, pos, end, row)
+            if after > 0:
+                has_stats = True
+                pos = after
+                continue
             if end - pos > 4 and p[pos] == 0x22 and p[pos + 1] < 0x80:  # a small stat, as most further fields are
                 after = pos + 2 + p[pos + 1]
                 status = self.read_stat(p, pos + 2, after, row) if after <= end else -1
@@ -207,7 +227,7 @@ class Decoder:
                 if status < 0:
                     break
         if status < 0:
-            self.stats.take_back()
+            self.take_back(p, begin, end, row)
             return status
         if occurrences >= 0:
             self.n_aggregates += 1
@@ -217,6 +237,30 @@ class Decoder:
             head.offset = min(max(head.offset, -TIME_LIMIT), TIME_LIMIT)
         self.put_event(head, at + self.base if has_stats else 0)
         return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def take_back(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.void:
+        """Strike out the stats of an event that proved to be malformed: those in front of the damage."""
+        field: Field
+        number: Field
+        at: int64_t
+        key: int32_t
+        while pos < end:
+            pos = read_field(p, pos, end, self.limit, cython.address(field))
+            if pos < 0:
+                return
+            if field.number != 4 or field.wire != 2:
+                continue
+            at = field.value
+            key = self.stats_by_id.find(0)
+            while 0 <= at < pos:
+                at = read_field(p, at, pos, self.limit, cython.address(number))
+                if at >= 0 and number.number == 1 and number.wire == 0:
+                    key = self.stats_by_id.find(number.value)
+            if key >= 0:
+                self.stats.take_back(key, owner)
 
     @cython.cfunc
     @cython.inline
@@ -239,6 +283,53 @@ class Decoder:
     @cython.inline
     @cython.nogil
     @cython.exceptval(check=False)
+    def read_expected(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> int64_t:
+        """Read the stat at `pos` where it is the number that came next the last time, and append it where that takes no thought.
+
+        The position behind it, or -1 where nothing is done.
+        """
+        slot: cython.pointer(Slot) = self.last.next
+        start: uint64_t = 0
+        number: uint64_t = 0
+        value: int64_t
+        after: int64_t
+        if self.limit - pos < 16:
+            return -1
+        memcpy(cython.address(start), p + pos, 8)
+        if start & slot.mask != slot.start:
+            return -1
+        after = pos + 2 + p[pos + 1]
+        if after > end or after - pos - slot.head != varint8(p + pos + slot.head, cython.address(number)) or after == pos + slot.head:
+            return -1
+        if slot.kind and (slot.told != slot.kind or owner != slot.first + slot.n):
+            return -1
+        if slot.n == slot.room:
+            return -1
+        value = cython.cast(int64_t, number)
+        if slot.told == 7:
+            value = self.small_names[number] if number < self.n_small else self.names_by_id.find(value)
+            if value < 0:
+                return after
+        self.put_stat(slot, slot.told, value, owner)
+        return after
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def put_stat(self, slot: cython.pointer(Slot), kind: cython.int, value: int64_t, owner: int64_t) -> cython.void:
+        """Append to a chunk that has room for it."""
+        if slot.kind:
+            cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
+        else:
+            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
+        slot.n += 1
+        self.last = slot
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
     def read_stat(self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, owner: int64_t) -> cython.int:
         """Read one XStat; keep it if its key is to be kept and it has a value. 0 read, -1 malformed, -2 out of memory."""
         number: uint64_t = 0
@@ -248,7 +339,7 @@ class Decoder:
             at = varint(p, pos + 1, end, self.limit, cython.address(number))
         if 0 < at < end:
             key = self.small_stats[number] if number < self.n_small else self.stats_by_id.find(cython.cast(int64_t, number))
-            if key < 0 or self.read_number(p, at, end, key, owner):
+            if key < 0 or self.read_number(p, pos, at, end, key, owner):
                 return 0
         return self.read_any_stat(p, pos, end, owner)
 
@@ -257,16 +348,18 @@ class Decoder:
     @cython.nogil
     @cython.exceptval(check=False)
     def read_number(
-        self, p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, key: int32_t, owner: int64_t
+        self, p: cython.pointer(cython.const[uint8_t]), start: int64_t, pos: int64_t, end: int64_t, key: int32_t, owner: int64_t
     ) -> cython.bint:
-        """Read the number that a stat ends with, and append it where that takes no thought; else nothing is done."""
+        """Read the number that the stat at `start` ends with, from `pos` on, and append it where that takes no thought; else nothing is
+        done.
+        """
         slot: cython.pointer(Slot) = self.slots + key
         number: uint64_t = 0
         kind: cython.int = p[pos] >> 3
         value: int64_t
         if slot.kind and (kind != slot.kind or owner != slot.first + slot.n):
             return False
-        if slot.n == slot.room or self.stats.n_added == self.stats.added_room:
+        if slot.n == slot.room:
             return False
         if p[pos] != 0x18 and p[pos] != 0x20 and p[pos] != 0x38:
             return False
@@ -277,14 +370,27 @@ class Decoder:
             value = self.small_names[number] if number < self.n_small else self.names_by_id.find(value)
             if value < 0:
                 return True
-        if slot.kind:
-            cython.cast(cython.pointer(int64_t), slot.memory)[slot.n] = value
-        else:
-            cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
-        slot.n += 1
-        self.stats.added[self.stats.n_added] = key
-        self.stats.n_added += 1
+        self.expect(slot, p, start, pos, end)
+        self.put_stat(slot, kind, value, owner)
         return True
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def expect(
+        self, slot: cython.pointer(Slot), p: cython.pointer(cython.const[uint8_t]), start: int64_t, pos: int64_t, end: int64_t
+    ) -> cython.void:
+        """Remember what the stat at `start` begins with, whose number's tag stands at `pos`, and that it came after the last one."""
+        head: int64_t = pos - start + 3  # with the tag and the size before it, and the number's own tag
+        if head > 6 or start < 2 or self.limit - start < 6 or p[start - 2] != 0x22 or p[start - 1] != end - start:
+            return
+        slot.head = head
+        slot.told = p[pos] >> 3
+        slot.mask = (cython.cast(uint64_t, 1) << 8 * head) - 1 - 0xFF00
+        memcpy(cython.address(slot.start), p + start - 2, 8)
+        slot.start &= slot.mask
+        self.last.next = slot
 
     @cython.cfunc
     @cython.nogil
@@ -349,7 +455,6 @@ class Decoder:
             for i in range(starts.shape[0]):
                 pos = starts[i]
                 end = pos + sizes[i]
-                self.stats.n_added = 0
                 status = 0
                 if pos < 0 or sizes[i] < 0 or sizes[i] > self.limit - pos:
                     status = -1
@@ -361,7 +466,6 @@ class Decoder:
                     if pos < 0:
                         status = -1
                     elif field.number == number and field.wire == 2:
-                        self.stats.n_added = 0
                         status = self.read_stat(p, field.value, pos, owners[i])
                 if status == -2:
                     break

@@ -1,7 +1,7 @@
 # What the decoder calls for every event and every stat.
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 @cython.final
@@ -21,12 +21,20 @@ cdef struct StatRow:
 
 # The stats of one key: the chunk that is being filled, how many it holds and has room for. As long as all are of one kind and their
 # owners follow one another from `first` on, the chunk holds values alone; where that ends it becomes rows, and `kind` is 0.
+#
+# Events of one sort have the same stats in the same order, so what a stat of the key begins with is kept, and which key came after it:
+# a stat that begins with `start` under `mask` is of this key and of kind `told`, and its number stands `head` bytes behind its beginning.
 cdef struct Slot:
     void* memory
     int64_t n
     int64_t room
     int64_t first
     int kind
+    int told
+    uint64_t start
+    uint64_t mask
+    int64_t head
+    Slot* next
 
 
 cdef struct Span:
@@ -39,9 +47,6 @@ cdef class Gathered:
     cdef Slot* slots
     cdef dict chunks
     cdef object page
-    cdef int32_t* added
-    cdef int64_t n_added
-    cdef int64_t added_room
     cdef Span* spans
     cdef int64_t n_spans
     cdef int64_t spans_room
@@ -49,10 +54,9 @@ cdef class Gathered:
     cdef int64_t n_text_bytes
     cdef int64_t texts_room
     cdef int append(self, int32_t key, int64_t owner, int kind, int64_t value) noexcept nogil
-    cdef void take_back(self) noexcept nogil
+    cdef void take_back(self, int32_t key, int64_t owner) noexcept nogil
     cdef int64_t add_span(self, int64_t start, int64_t size) noexcept nogil
     cdef int64_t add_text(self, const uint8_t* text, int64_t size) noexcept nogil
     cdef void spread(self, Slot* slot) noexcept nogil
-    cdef bint grow_added(self) noexcept nogil
     cdef bint add_chunk(self, int32_t key)
-    cdef shorten(self, int32_t key)
+    cdef shorten(self, int32_t key, int64_t owner)

@@ -56,10 +56,7 @@ class IdMap:
 @cython.final
 @cython.cclass
 class Gathered:
-    """Stats by key (a number below `n_keys`), in chunks until `ingest/stat_columns.py` puts them together; texts are copied.
-
-    `n_added` counts those since the owner's first, which `take_back` strikes out.
-    """
+    """Stats by key (a number below `n_keys`), in chunks until `ingest/stat_columns.py` puts them together; texts are copied."""
 
     def __cinit__(self, n_keys: int64_t):
         self.slots = cython.cast(cython.pointer(Slot), calloc(max(n_keys, 1), cython.sizeof(Slot)))
@@ -70,15 +67,12 @@ class Gathered:
 
     def __dealloc__(self):
         free(self.slots)
-        free(self.added)
         free(self.spans)
         free(self.texts)
 
     def append(self, key: int32_t, owner: int64_t, kind: cython.int, value: int64_t) -> cython.int:
         """Append to the stats; 0, or -2 where memory is out."""
         slot: cython.pointer(Slot) = self.slots + key
-        if self.n_added == self.added_room and not self.grow_added():
-            return -2
         if slot.n == slot.room or (slot.kind and slot.n and (kind != slot.kind or owner != slot.first + slot.n)):
             if 2 * slot.n >= slot.room:
                 with cython.gil:
@@ -94,27 +88,32 @@ class Gathered:
         else:
             cython.cast(cython.pointer(StatRow), slot.memory)[slot.n] = StatRow(value, cython.cast(int32_t, owner), kind)
         slot.n += 1
-        self.added[self.n_added] = key
-        self.n_added += 1
         return 0
 
-    def take_back(self):
-        """Strike out what was added last: the last stats of their keys."""
-        slot: cython.pointer(Slot)
-        while self.n_added > 0:
-            self.n_added -= 1
-            slot = self.slots + self.added[self.n_added]
-            if slot.n > 0:
-                slot.n -= 1
-            else:
-                with cython.gil:
-                    self.shorten(self.added[self.n_added])
+    def take_back(self, key: int32_t, owner: int64_t):
+        """Strike out the last stats of a key as far as they are this owner's."""
+        slot: cython.pointer(Slot) = self.slots + key
+        while slot.n > 0 and owner == (
+            slot.first + slot.n - 1 if slot.kind else cython.cast(cython.pointer(StatRow), slot.memory)[slot.n - 1].owner
+        ):
+            slot.n -= 1
+        if slot.n == 0:
+            with cython.gil:
+                self.shorten(key, owner)
 
-    def shorten(self, key: int32_t):
-        """Take the last stat from the chunks of a key that are full."""
-        full = self.chunks[key]
-        at = max(i for i in range(len(full) - 1) if full[i][1] > 0)
-        full[at] = (full[at][0], full[at][1] - 1, full[at][2], full[at][3])
+    def shorten(self, key: int32_t, owner: int64_t):
+        """Strike out the owner's stats from the end of the chunks of a key that are full."""
+        full: list = self.chunks.get(key, [])[:-1]
+        memory: uint8_t[::1]
+        n: int64_t
+        for at in range(len(full) - 1, -1, -1):
+            memory, n, first, kind = full[at]
+            rows = cython.cast(cython.pointer(StatRow), cython.address(memory[0]))
+            while n > 0 and owner == (first + n - 1 if kind else rows[n - 1].owner):
+                n -= 1
+            self.chunks[key][at] = (full[at][0], n, first, kind)
+            if n:
+                break
 
     def spread(self, slot: cython.pointer(Slot)):
         """Make rows of a chunk's values, in their place, of which they take up twice as much."""
@@ -126,16 +125,6 @@ class Gathered:
             cython.cast(cython.pointer(StatRow), slot.memory)[i] = StatRow(value, cython.cast(int32_t, slot.first + i), slot.kind)
         slot.kind = 0
         slot.room //= 2
-
-    def grow_added(self) -> cython.bint:
-        """Room to remember more of the stats of one event."""
-        room: int64_t = max(2 * self.added_room, 64)
-        more = realloc(self.added, cython.cast(cython.size_t, room) * cython.sizeof(int32_t))
-        if more == cython.NULL:
-            return False
-        self.added = cython.cast(cython.pointer(int32_t), more)
-        self.added_room = room
-        return True
 
     def add_span(self, start: int64_t, size: int64_t) -> int64_t:
         """The number of a new span, -1 where memory is out."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tb_tpuprof.ingest.stat_columns import GatheredStats
 from tb_tpuprof.native import IS_COMPILED
@@ -22,7 +24,12 @@ Stats = list[tuple[int, int]]  # (field of the value, value)
 
 
 def event(stats: Stats, is_whole: bool = True) -> bytes:
-    parts = [b"\x08\x01" + bytes([number << 3]) + varint(value) for number, value in stats]
+    return event_of([(1, number, value) for number, value in stats], is_whole)
+
+
+def event_of(stats: list[tuple[int, int, int]], is_whole: bool = True) -> bytes:
+    """Stats as (id, field of the value, value)."""
+    parts = [b"\x08" + varint(i) + bytes([number << 3]) + varint(value) for i, number, value in stats]
     body = b"\x08\x05" + b"".join(b"\x22" + varint(len(part)) + part for part in parts)
     body += b"" if is_whole else b"\x22\x7f"  # a stat that runs past the event's end
     return b"\x22" + varint(len(body)) + body
@@ -94,3 +101,40 @@ def test_a_key_of_one_kind_without_gaps_is_looked_into_where_it_stands() -> None
     for key in (-1, 99):
         for rows in ([], [5]):
             assert found.at(key, np.array(rows, np.int64)) is None
+
+
+IDS = (1, 2, 127, 128, 200, 20_000)  # of one, two and three bytes
+VALUES = st.sampled_from((0, 1, 2, 127, 128, 300, 2**35, 2**56 - 1, 2**56, 2**63))
+SORTS = st.lists(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from((UINT, INT, 7)), VALUES), max_size=5), min_size=1, max_size=4)
+
+
+@given(SORTS, st.lists(st.integers(0, 3), max_size=30), st.sets(st.integers(0, 29)), st.tuples(*[st.permutations((*range(5), -1))] * 2))
+def test_what_is_expected_of_the_next_stats_changes_nothing(
+    sorts: list[list[tuple[int, int, int]]], order: list[int], malformed: set[int], keeps: tuple[list[int], list[int]]
+) -> None:
+    """Events of a few sorts in any order, some malformed, of two planes in which the same ids are of different keys."""
+    from tb_tpuprof.native.events import Decoder
+    from tb_tpuprof.native.gathering import IdMap
+
+    columns = tuple(np.zeros(len(order), dtype) for dtype in (np.int64, np.int64, np.int32, np.uint32))
+    decoder, ids, rows = Decoder(columns, 5), np.array(IDS, np.int64), np.arange(len(IDS), dtype=np.int32)
+    expected: dict[int, list[tuple[int, int, int]]] = {}
+    row = 0
+    for keep, numbers in zip(keeps, (range(len(order) // 2), range(len(order) // 2, len(order))), strict=True):
+        decoder.open_plane(IdMap(ids, rows), IdMap(ids, np.array(keep, np.int32)), IdMap(ids, rows))
+        data = b"\0" * 20 + b"".join(event_of(sorts[order[i] % len(sorts)], i not in malformed) for i in numbers) + b"\0" * 20
+        decoder.read_piece(np.frombuffer(data, np.uint8), 0, 20, len(data) - 20, 0, row, len(numbers))
+        for i in numbers:
+            if i in malformed:
+                continue
+            for stat, number, value in sorts[order[i] % len(sorts)]:
+                key, value = keep[IDS.index(stat)], value - 2**64 if value == 2**63 else value
+                if key >= 0 and (number != 7 or value in IDS):
+                    kind, value = (TEXT, IDS.index(value)) if number == 7 else (number, value)
+                    expected.setdefault(key, []).append((row, kind, value))
+            row += 1
+    found = GatheredStats([decoder.stats], np.arange(len(IDS), dtype=np.int32), [np.empty(0, np.int32)])
+    for key in range(5):
+        told = found.columns(key)
+        kept = list(zip(*(column.tolist() for column in told[:3]), strict=True)) if told else []
+        assert kept == expected.get(key, [])

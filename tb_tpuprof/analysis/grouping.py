@@ -46,6 +46,10 @@ class Groups:
     named_roots: npt.NDArray[np.intp]
     has_loop_ops: bool = False
 
+    def step_name(self, group: int) -> str:
+        """How people know the step of a group, empty for none."""
+        return self.names.get(group, str(group)) if group >= 0 else ""
+
 
 @once
 def groups(trace: Trace) -> Groups:

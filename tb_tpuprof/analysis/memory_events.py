@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.grouping import Groups, groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.stat_rows import consecutive, events_named, metadata_named
-from tb_tpuprof.native import NOWHERE, classes_of, split, tie
+from tb_tpuprof.native import NOWHERE, classes_of, rows_of, split, tie
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
@@ -58,7 +57,7 @@ class MemoryEvents:
 
     `partner[i]`: for an allocation the event that frees its address (or uses it anew), n where none does; for a deallocation the
     allocation that it frees, -1 if that was before the trace. What a deallocation does not tell of itself its allocation tells.
-    `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of `dtype_name`; `group`: the step's, -1 none; `event`: in the trace.
+    `op`, `region`, `shape`: ids of `strings`, -1 none; `dtype`: of `dtype_name`; `event`: in the trace.
     """
 
     memories: tuple[str, ...]
@@ -73,15 +72,10 @@ class MemoryEvents:
     partner: npt.NDArray[np.int32]
     strings: Strings
     stats: StatTable
-    groups: Groups
 
     def of(self, memory: int) -> slice:
         """The events of one memory."""
         return slice(int(self.first[memory]), int(self.first[memory + 1]))
-
-    def step_name(self, group: int) -> str:
-        """How people know the step of a group, empty for none."""
-        return self.groups.names.get(group, str(group)) if group >= 0 else ""
 
     @property
     def requested_bytes(self) -> Column:
@@ -127,11 +121,6 @@ class MemoryEvents:
     def fragmentation(self) -> Column:
         """0–1, NaN where it is not told."""
         return Column(len(self.event), self._fragmentation)
-
-    @property
-    def group(self) -> Column:
-        """Groups of events."""
-        return Column(len(self.event), lambda rows: self.groups.group[self.event[rows]].astype(np.int64))
 
     def _numbers(self, key: str, rows: Int64s) -> Int64s:
         return _sane(self.stats.ints_at(key, self.event[rows], _NUMBERS[key]), _NUMBERS[key])
@@ -181,14 +170,15 @@ def memory_events(trace: Trace) -> MemoryEvents:
     A memory is called by its allocator (`GPU_0_bfc`), else by the number of its device. The order is that of absolute time:
     events of several threads interleave.
     """
-    rows = events_named(trace, (ALLOCATION, DEALLOCATION)).astype(np.int32)
+    rows = rows_of(trace.events["metadata"], metadata_named(trace, (ALLOCATION, DEALLOCATION)).view(np.uint8), np.int32)
     names, memory = _memories(trace, rows)
-    start = trace.events["start_ps"][consecutive(rows)]
+    place = consecutive(rows)
+    start = trace.events["start_ps"][place]
     order = _order(memory, start)
     if order is not None:
-        rows, memory, start = rows[order], memory[order], start[order]
+        rows, memory, start, place = rows[order], memory[order], start[order], rows[order]
     wanted = metadata_named(trace, (ALLOCATION,)).view(np.uint8)
-    is_allocation = classes_of(trace.events["metadata"][consecutive(rows)], wanted).view(np.bool_)
+    is_allocation = classes_of(trace.events["metadata"][place], wanted).view(np.bool_)
     first = np.searchsorted(memory, np.arange(len(names) + 1, dtype=np.int32)).astype(np.int64)
     stats = trace.event_stats
     stack, heap, peak = (
@@ -207,7 +197,6 @@ def memory_events(trace: Trace) -> MemoryEvents:
         partner=tie(first, is_allocation.view(np.uint8), np.ascontiguousarray(stats.ints_at("addr", rows, NOWHERE))),
         strings=trace.strings,
         stats=stats,
-        groups=groups(trace),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.memo import together
+from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.memory_events import memory_events
 from tb_tpuprof.analysis.memory_floor import Floor, floor_of
 from tb_tpuprof.analysis.memory_peak import MemoryPeak, excess_bytes, memory_peak
@@ -43,15 +43,20 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """What is kept of a host's memories. Their events in full are `memory_events`."""
-    together(trace, memory_events, step_marks)
-    events, marked, end_ps = memory_events(trace), step_marks(trace), trace.duration_ps
+    together(trace, _drawn, step_marks)
+    events, marked = memory_events(trace), step_marks(trace)
     found = []
-    for m in range(len(events.memories)):
-        if events.first[m + 1] <= events.first[m]:
-            continue
-        peak = memory_peak(events, m)
-        rows = window_events(events, m, 0, end_ps, SMALL_PX)
-        floor = floor_of(events, m, marked.start_ps, marked.end_ps)
-        excess = excess_bytes(events, m, peak.at)
+    for peak, rows, excess in _drawn(trace):
+        floor = floor_of(events, peak.memory, marked.start_ps, marked.end_ps)
         found.append(MemoryShape(peak, floor, events.start_ps[rows], events.used_bytes[rows], excess))
-    return HostMemory(tuple(found), end_ps)
+    return HostMemory(tuple(found), trace.duration_ps)
+
+
+@once
+def _drawn(trace: Trace) -> list[tuple[MemoryPeak, npt.NDArray[np.int64], int]]:
+    """What of the memories with events does not depend on steps: peak, the events that the small history draws, excess."""
+    events = memory_events(trace)
+    used = np.flatnonzero(np.diff(events.first)).tolist()
+    peaks = [memory_peak(events, memory) for memory in used]
+    drawn = [window_events(events, memory, 0, trace.duration_ps, SMALL_PX) for memory in used]
+    return list(zip(peaks, drawn, (excess_bytes(events, peak.memory, peak.at) for peak in peaks), strict=True))

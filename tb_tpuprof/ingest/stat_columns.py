@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof import threads
-from tb_tpuprof.native.gathering import Gathered, values_at
+from tb_tpuprof.native.gathering import Gathered, Values
 from tb_tpuprof.native.memory import Arena, new_array
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.schema import DOUBLE, INT, TEXT, UINT
@@ -45,6 +45,7 @@ class GatheredStats:
         self._n_rows = {name: sum(chunk[1] for _, chunk in chunks) for name, chunks in self._chunks.items()}
         self._locks = {name: threading.Lock() for name in self._chunks}
         self._made: dict[int, StatColumns] = {}
+        self._values: dict[int, tuple[int, Values] | None] = {}
         self._arena = Arena()
         self._columns: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
 
@@ -65,6 +66,7 @@ class GatheredStats:
         with self._locks[key]:
             if key not in self._made:
                 chunks = self._chunks.pop(key)
+                self._values.pop(key, None)
                 self._made[key] = _read_only(self._of_one_kind(chunks, self._n_rows[key]) or self._any(chunks, self._n_rows[key]))
             return self._made[key]
 
@@ -73,13 +75,14 @@ class GatheredStats:
         if key not in self._locks or _FEW * len(rows) > self._n_rows[key]:
             return None
         with self._locks[key]:
-            found = self._chunks.get(key, [])
-        chunks = [chunk for _, chunk in found if chunk[1]]
-        kinds = {chunk[3] for chunk in chunks}
-        if len(kinds) != 1 or not kinds <= {UINT, INT, _REFERENCE}:
+            if key in self._made:
+                return None
+            if key not in self._values:
+                self._values[key] = _values(self._chunks[key])
+            found = self._values[key]
+        if found is None:
             return None
-        values, is_there = values_at(chunks, np.ascontiguousarray(rows, np.int64))
-        kind = kinds.pop()
+        kind, (values, is_there) = found[0], found[1].at(np.ascontiguousarray(rows, np.int64))
         return (TEXT, self._names64[values], is_there.view(np.bool_)) if kind == _REFERENCE else (kind, values, is_there.view(np.bool_))
 
     def _of_one_kind(self, chunks: list[Chunk], n_rows: int) -> StatColumns | None:
@@ -138,6 +141,13 @@ class GatheredStats:
         threads.done(partial(put, key, end) for key, end in zip(self.keys, ends, strict=True))
         columns = {"owner": whole.owner, "key": np.repeat(np.array(self.keys, np.int32), counts)}
         return Table(schema.STATS, {**columns, "kind": whole.kind, "value": whole.value, "size": whole.size})
+
+
+def _values(chunks: list[Chunk]) -> tuple[int, Values] | None:
+    """The kind of all chunks and what is in them, where they hold values alone that are integers or texts referred to; else None."""
+    held = [chunk for _, chunk in chunks if chunk[1]]
+    kinds = {chunk[3] for chunk in held}
+    return (kinds.pop(), Values(held)) if len(kinds) == 1 and kinds <= {UINT, INT, _REFERENCE} else None
 
 
 def _owners(runs: list[tuple[int, int]]) -> Ids:

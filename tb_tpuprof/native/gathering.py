@@ -249,37 +249,49 @@ class Gathered:
                 at += 1
 
 
-def values_at(chunks: list, rows: cython.const[int64_t][::1]):
-    """The values of some rows, from chunks that hold values alone in the order of owners: (int64[n], whether there is one uint8[n])."""
-    n: int64_t = rows.shape[0]
-    k: int64_t = len(chunks)
-    values = np.zeros(n, np.int64)
-    there = np.zeros(n, np.uint8)
-    places = np.zeros((k, 3), np.int64)
-    value: int64_t[::1] = values
-    is_there: uint8_t[::1] = there
-    place: int64_t[:, ::1] = places
-    memory: uint8_t[::1]
-    i: int64_t
-    lo: int64_t
-    hi: int64_t
-    mid: int64_t
-    for i in range(k):
-        memory = chunks[i][0]
-        place[i, 0] = cython.cast(int64_t, cython.address(memory[0]))
-        place[i, 1] = chunks[i][2]
-        place[i, 2] = chunks[i][1]
-    with cython.nogil:
-        for i in range(n):
-            lo = 0
-            hi = k
-            while lo < hi:
-                mid = (lo + hi) // 2
-                if place[mid, 1] <= rows[i]:
-                    lo = mid + 1
-                else:
-                    hi = mid
-            if lo > 0 and rows[i] - place[lo - 1, 1] < place[lo - 1, 2]:
-                value[i] = cython.cast(cython.pointer(int64_t), place[lo - 1, 0])[rows[i] - place[lo - 1, 1]]
-                is_there[i] = 1
-    return values, there
+@cython.final
+@cython.cclass
+class Values:
+    """The chunks of a key that hold values alone, in the order of owners, to be looked into where they stand."""
+
+    chunks: list
+    places: int64_t[:, ::1]  # where each chunk's memory is, its first owner, how many
+
+    def __init__(self, chunks: list):
+        self.chunks = chunks  # whose memory stays as long as this does
+        self.places = np.zeros((len(chunks), 3), np.int64)
+        memory: uint8_t[::1]
+        i: int64_t
+        for i in range(len(chunks)):
+            memory = chunks[i][0]
+            self.places[i, 0] = cython.cast(int64_t, cython.address(memory[0]))
+            self.places[i, 1] = chunks[i][2]
+            self.places[i, 2] = chunks[i][1]
+
+    def at(self, rows: cython.const[int64_t][::1]):
+        """The values of some rows: (int64[n], whether there is one uint8[n])."""
+        n: int64_t = rows.shape[0]
+        k: int64_t = self.places.shape[0]
+        values = np.zeros(n, np.int64)
+        there = np.zeros(n, np.uint8)
+        place: int64_t[:, ::1] = self.places
+        value: int64_t[::1] = values
+        is_there: uint8_t[::1] = there
+        i: int64_t
+        lo: int64_t
+        hi: int64_t
+        mid: int64_t
+        with cython.nogil:
+            for i in range(n):
+                lo = 0
+                hi = k
+                while lo < hi:
+                    mid = (lo + hi) // 2
+                    if place[mid, 1] <= rows[i]:
+                        lo = mid + 1
+                    else:
+                        hi = mid
+                if lo > 0 and rows[i] - place[lo - 1, 1] < place[lo - 1, 2]:
+                    value[i] = cython.cast(cython.pointer(int64_t), place[lo - 1, 0])[rows[i] - place[lo - 1, 1]]
+                    is_there[i] = 1
+        return values, there

@@ -21,9 +21,9 @@ def classes_of(metadata: Int32s, klass: Classes) -> Classes:
     return np.where(known, klass[np.where(known, metadata, 0)], 0).astype(np.uint8) if len(klass) else np.zeros(len(metadata), np.uint8)
 
 
-def rows_of(metadata: Int32s, wanted: Classes) -> Rows:
+def rows_of(metadata: Int32s, wanted: Classes, dtype: type[np.int32] | type[np.int64] = np.int64) -> Rows:
     """Events whose metadata row is wanted (not 0), ascending."""
-    return np.flatnonzero(classes_of(metadata, wanted)).astype(np.int64)
+    return np.flatnonzero(classes_of(metadata, wanted)).astype(dtype)
 
 
 def outermost(klass: Classes, group: Int32s, parent: Int32s, limit: int) -> Rows:

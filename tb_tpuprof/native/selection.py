@@ -33,19 +33,31 @@ def classes_of(metadata: cython.const[int32_t][::1], klass: cython.const[uint8_t
     return found
 
 
-def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1]):
+def rows_of(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1], dtype=np.int64):
     """Events whose metadata row is wanted, ascending; see `plain_selection.rows_of`."""
-    n: int64_t = metadata.shape[0]
-    n_found: int64_t = 0
+    room = np.empty(metadata.shape[0], dtype)  # costs nothing beyond what is written
+    narrow: int32_t[::1]
+    wide: int64_t[::1]
+    n: int64_t
+    if dtype == np.int32:
+        narrow = room
+        n = _put_rows(metadata, wanted, narrow)
+    else:
+        wide = room
+        n = _put_rows(metadata, wanted, wide)
+    return room[:n] if 2 * n > metadata.shape[0] else room[:n].copy()
+
+
+@cython.cfunc
+def _put_rows(metadata: cython.const[int32_t][::1], wanted: cython.const[uint8_t][::1], out: Whole[::1]) -> int64_t:
+    n: int64_t = 0
     i: int64_t
-    room = np.empty(n, np.int64)  # costs nothing beyond what is written
-    out: int64_t[::1] = room
     with cython.nogil:
-        for i in range(n):
+        for i in range(metadata.shape[0]):
             if 0 <= metadata[i] < wanted.shape[0] and wanted[metadata[i]] != 0:
-                out[n_found] = i
-                n_found += 1
-    return room[:n_found] if 2 * n_found > n else room[:n_found].copy()
+                out[n] = i
+                n += 1
+    return n
 
 
 def outermost(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.grouping import Groups, groups
 from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
 from tb_tpuprof.analysis.memory_host import host_memory
 from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, event_at
@@ -38,7 +39,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
-    detail, scalars = _detail(memory_events(session.trace(chosen.host)), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
+    trace = session.trace(chosen.host)
+    detail, scalars = _detail(memory_events(trace), groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params)
     tables |= detail
     scalars["row"] = Scalar(memories.index(chosen), "id", "Row of the chosen memory")
     marked = session.get(step_marks, chosen.host)
@@ -60,7 +62,9 @@ def _chosen(memories: list[Memory], wanted: str) -> Memory:
     raise BadParameter("memory", wanted, f"one of {known}")
 
 
-def _detail(events: MemoryEvents, memory: Memory, trace_end: int, params: Params) -> tuple[dict[str, Table], dict[str, Scalar]]:
+def _detail(
+    events: MemoryEvents, grouped: Groups, memory: Memory, trace_end: int, params: Params
+) -> tuple[dict[str, Table], dict[str, Scalar]]:
     """History of the window, what is in use at the moment, and the numbers of one memory."""
     peak = memory.peak
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", trace_end))
@@ -72,8 +76,8 @@ def _detail(events: MemoryEvents, memory: Memory, trace_end: int, params: Params
     at = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
     moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
     active = active_allocations(events, peak.memory, at)
-    return {"timeline": timeline_table(events, rows, n_inside), "active": active_table(events, active, moment)}, {
-        **_summary(events, memory),
+    return {"timeline": timeline_table(events, grouped, rows, n_inside), "active": active_table(events, grouped, active, moment)}, {
+        **_summary(events, grouped, memory),
         "start_ps": Scalar(start_ps, "ps", "Window's start"),
         "end_ps": Scalar(end_ps, "ps", "Window's end"),
         "trace_duration_ps": Scalar(trace_end, "ps", "Trace"),
@@ -82,9 +86,9 @@ def _detail(events: MemoryEvents, memory: Memory, trace_end: int, params: Params
     }
 
 
-def _summary(events: MemoryEvents, memory: Memory) -> dict[str, Scalar]:
+def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str, Scalar]:
     peak = memory.peak
-    step = events.step_name(int(events.group[peak.at]))
+    step = grouped.step_name(int(grouped.group[events.event[peak.at]]))
     where = f"at {format_time(peak.start_ps)}" + (f", in {'step ' if step.isdigit() else ''}{step}" if step else "")
     if peak.held_bytes >= 0:
         scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.grouping import Groups
 from tb_tpuprof.analysis.memory_events import MemoryEvents, dtype_name
 from tb_tpuprof.analysis.memory_floor import Floor
 from tb_tpuprof.analysis.memory_host import MemoryShape
@@ -113,8 +114,8 @@ def _dtypes(events: MemoryEvents, rows: Int64s) -> Column:
     return _each("dtype", "Data type", events.dtype[rows], dtype_name)
 
 
-def _steps(events: MemoryEvents, rows: Int64s) -> Column:
-    return _each("step", "Step", events.group[rows], events.step_name)
+def _steps(events: MemoryEvents, grouped: Groups, rows: Int64s) -> Column:
+    return _each("step", "Step", grouped.group[events.event[rows]].astype(np.int64), grouped.step_name)
 
 
 def _each(name: str, title: str, values: Int64s, text_of: Callable[[int], str]) -> Column:
@@ -138,7 +139,7 @@ def _held_column(held: Int64s) -> tuple[Column, ...]:
     return (Column("held_bytes", "Held", known(held), "bytes", description="What the allocator has taken from the device, in use or not"),)
 
 
-def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
+def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside: int) -> Table:
     """The history of a window: the level after each event, and what the event was."""
     thinned = len(rows) < n_inside
     activity = ["Allocation" if is_new else "Deallocation" for is_new in events.is_allocation[rows].tolist()]
@@ -155,7 +156,7 @@ def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
             Column("allocation_bytes", "Size", events.allocation_bytes[rows], "bytes", description=_GIVEN),
             Column("requested_bytes", "Requested", known(events.requested_bytes[rows]), "bytes", description=_ASKED),
             _texts("op", "Operation", events, events.op[rows], "A deallocation has that of the allocation it ends"),
-            _steps(events, rows),
+            _steps(events, grouped, rows),
             _texts("region", "Region", events, events.region[rows]),
             _dtypes(events, rows),
             _texts("shape", "Shape", events, events.shape[rows]),
@@ -165,7 +166,7 @@ def timeline_table(events: MemoryEvents, rows: Int64s, n_inside: int) -> Table:
     )  # fmt: skip
 
 
-def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
+def active_table(events: MemoryEvents, grouped: Groups, found: Active, moment: str) -> Table:
     """What lay in the memory at a moment, the most bytes first; stack and what is older than the capture as rows of their own."""
     rows = found.example
     special = [(name, size) for name, size in ((STACK, found.stack_bytes), (OLDER, found.older_bytes)) if size > 0]
@@ -197,7 +198,7 @@ def active_table(events: MemoryEvents, found: Active, moment: str) -> Table:
             texts(_texts("region", "Region", events, events.region[rows]), blank),
             texts(_dtypes(events, rows), blank),
             texts(_texts("shape", "Shape", events, events.shape[rows]), blank),
-            texts(_steps(events, rows), blank),
+            texts(_steps(events, grouped, rows), blank),
             Column("start_ps", "Allocated at", numbers(events.start_ps[rows]), "ps", description="The first of them"),
             Column("event", "Event id", numbers(events.event[rows]), "id"),
         ),

@@ -9,7 +9,7 @@ import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy
 from cython.cimports.tb_tpuprof.native.gathering import Gathered, IdMap, Slot, StatRow
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field, varint, varint8
+from cython.cimports.tb_tpuprof.native.varint import Field, read_field, short_varint, varint
 
 # An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
 AGGREGATE_START = -(1 << 62)
@@ -29,21 +29,24 @@ Head = cython.struct(id=int64_t, offset=int64_t, duration=int64_t)
 def _head(p: cython.pointer(cython.const[uint8_t]), pos: int64_t, end: int64_t, limit: int64_t, head: cython.pointer(Head)) -> int64_t:
     """Read id, offset and duration where an event begins with them in this order, as most do; the position behind what was read."""
     number: uint64_t = 0
-    after: int64_t
-    if pos < end and p[pos] == 0x08:
-        after = varint(p, pos + 1, end, limit, cython.address(number))
-        if 0 < after < end and p[after] == 0x10:
-            head.id = cython.cast(int64_t, number)
-            pos = after
-            after = varint(p, pos + 1, end, limit, cython.address(number))
-            if 0 < after < end and p[after] == 0x18:
-                head.offset = cython.cast(int64_t, number)
-                pos = after
-                after = varint(p, pos + 1, end, limit, cython.address(number))
-                if after > 0:
-                    head.duration = cython.cast(int64_t, number)
-                    pos = after
-    return pos
+    n: cython.int
+    if limit - pos < 32 or p[pos] != 0x08:
+        return pos
+    n = short_varint(p + pos + 1, cython.address(number))
+    if n == 0 or pos + 1 + n >= end or p[pos + 1 + n] != 0x10:
+        return pos
+    head.id = cython.cast(int64_t, number)
+    pos += 1 + n
+    n = short_varint(p + pos + 1, cython.address(number))
+    if n == 0 or pos + 1 + n >= end or p[pos + 1 + n] != 0x18:
+        return pos
+    head.offset = cython.cast(int64_t, number)
+    pos += 1 + n
+    n = short_varint(p + pos + 1, cython.address(number))
+    if n == 0 or pos + 1 + n > end:
+        return pos
+    head.duration = cython.cast(int64_t, number)
+    return pos + 1 + n
 
 
 @cython.final
@@ -293,13 +296,15 @@ class Decoder:
         number: uint64_t = 0
         value: int64_t
         after: int64_t
+        n: cython.int
         if self.limit - pos < 16:
             return -1
         memcpy(cython.address(start), p + pos, 8)
         if start & slot.mask != slot.start:
             return -1
-        after = pos + 2 + p[pos + 1]
-        if after > end or after - pos - slot.head != varint8(p + pos + slot.head, cython.address(number)) or after == pos + slot.head:
+        n = short_varint(p + pos + slot.head, cython.address(number))
+        after = pos + slot.head + n
+        if n == 0 or after > end or after != pos + 2 + p[pos + 1]:
             return -1
         if slot.kind and (slot.told != slot.kind or owner != slot.first + slot.n):
             return -1

@@ -30,7 +30,15 @@ cdef extern from *:
     #endif
     }
     """
-    int varint8 "tpuprof_varint8"(const uint8_t* p, uint64_t* out) noexcept nogil
+    int tpuprof_varint8(const uint8_t* p, uint64_t* out) noexcept nogil
+
+
+cdef inline int short_varint(const uint8_t* p, uint64_t* out) noexcept nogil:
+    """Length of the varint at `p`, 0 where it is longer than eight bytes. Eight bytes are looked at."""
+    if p[0] < 0x80:
+        out[0] = p[0]
+        return 1
+    return tpuprof_varint8(p, out)
 
 
 cdef inline int64_t varint(const uint8_t* p, int64_t pos, int64_t end, int64_t limit, uint64_t* out) noexcept nogil:
@@ -43,7 +51,7 @@ cdef inline int64_t varint(const uint8_t* p, int64_t pos, int64_t end, int64_t l
         out[0] = p[pos]
         return pos + 1
     if limit - pos >= 8:
-        n = varint8(p + pos, out)
+        n = tpuprof_varint8(p + pos, out)
         if n > 0:
             return pos + n if n <= end - pos else -1
     while pos < end and shift < 70:

@@ -13,7 +13,7 @@ function TileBox({ tile, colouring, isChosen, onClick }: { tile: Tile; colouring
   const style = { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width - 1)}px`, height: `${Math.max(1, height - 1)}px`, '--box': `var(${colouring.token(node)})` };
   return (
     <button type="button" class={`op-tile${isFrame ? ' frame' : ''}${node.isEstimate ? ' estimate' : ''}`} aria-label={node.name} aria-pressed={isChosen} data-tip={tipOf(node)} style={style} onClick={onClick}>
-      {width >= NAME_FROM.width && height >= NAME_FROM.height ? `${node.isEstimate ? '≈ ' : ''}${node.name}` : ''}
+      {width >= NAME_FROM.width && height >= NAME_FROM.height && <span>{`${node.isEstimate ? '≈ ' : ''}${node.name}`}</span>}
     </button>
   );
 }

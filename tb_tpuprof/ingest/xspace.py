@@ -96,7 +96,10 @@ def decode(file: FileBytes, path: str, host: str, source: TraceSource, is_outlin
     """
     top = _frame(file.data, path)
     strings = Spans([], [])
-    planes = [_plane(file, start, size, strings, is_outline) for start, size in top[top[:, 0] == PLANE, 2:].tolist()]
+    places = top[top[:, 0] == PLANE, 2:].tolist()
+    if len(places) > schema.MAX_PLANES:
+        raise TraceFormatError(path, -1, f"holds {len(places):,} planes, more than a profile has")
+    planes = [_plane(file, start, size, strings, is_outline) for start, size in places]
     lines = find_lines(file, planes, strings.add)
     n_events = int(lines.n_events.sum())
     if n_events > MAX_EVENTS:

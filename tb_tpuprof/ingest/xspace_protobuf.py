@@ -108,6 +108,8 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str) -> Trace:
         raise TraceFormatError(path, -1, "is cut off, damaged or not an XSpace profile") from None
     if not (space.planes or space.errors or space.warnings or space.hostnames):
         raise TraceFormatError(path, 0, "is not an XSpace profile")
+    if len(space.planes) > schema.MAX_PLANES:
+        raise TraceFormatError(path, -1, f"holds {len(space.planes):,} planes, more than a profile has")
     rows = _Rows()
     starts = [line.timestamp_ns for plane in space.planes for line in plane.lines if line.events]
     start_ns = min(starts, default=0)

@@ -78,8 +78,9 @@ class Decoder:
     small_stats: cython.pointer(int32_t)
     small_names: cython.pointer(int32_t)
     stats = cython.declare(Gathered, visibility="readonly")
-    n_keys: int64_t
     slots: cython.pointer(Slot)  # of the stats
+    low: int64_t  # the first key after which one is expected, and the one behind the last
+    high: int64_t
     last: cython.pointer(Slot)  # of the stat kept last
     nothing: Slot  # follows where it is not known what does: no stat begins like it
 
@@ -93,7 +94,7 @@ class Decoder:
         self.last_end = NOWHEN
         self.stats = Gathered(n_keys)
         self.slots = self.stats.slots
-        self.n_keys = n_keys
+        self.low, self.high = 0, n_keys
         self.nothing.start = 1
         self.forget()
 
@@ -118,8 +119,9 @@ class Decoder:
     def forget(self):
         """Expect nothing of the next stats."""
         key: int64_t
-        for key in range(self.n_keys):
+        for key in range(self.low, self.high):
             self.slots[key].next = cython.address(self.nothing)
+        self.low, self.high = 2**62, 0
         self.nothing.next = self.last = cython.address(self.nothing)
 
     def read_piece(
@@ -388,6 +390,8 @@ class Decoder:
     ) -> cython.void:
         """Remember what the stat at `start` begins with, whose number's tag stands at `pos`, and that it came after the last one."""
         head: int64_t = pos - start + 3  # with the tag and the size before it, and the number's own tag
+        self.low = min(self.low, slot - self.slots)
+        self.high = max(self.high, slot - self.slots + 1)
         if head > 6 or start < 2 or self.limit - start < 6 or p[start - 2] != 0x22 or p[start - 1] != end - start:
             return
         slot.head = head

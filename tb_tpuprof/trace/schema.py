@@ -85,6 +85,7 @@ FLOWS = (
     ColumnSpec("kind", "int32", "string", "its category, -1 if none"),
 )
 
+MAX_PLANES = 10_000  # of an XSpace: devices and hosts; each takes time to open, however small
 DOUBLE, UINT, INT, TEXT, BYTES = 2, 3, 4, 5, 6
 STACK, ASYNC, INSTANTS = 0, 1, 2
 

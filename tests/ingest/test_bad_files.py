@@ -16,7 +16,8 @@ from tb_tpuprof.ingest import open_trace
 from tb_tpuprof.ingest.chrome_trace import is_chrome_trace
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
-from tests.ingest.xspaces import native, small_xspace
+from tb_tpuprof.trace.schema import MAX_PLANES
+from tests.ingest.xspaces import native, plain, small_xspace
 
 FUZZ_SECONDS = 12.0
 
@@ -38,6 +39,7 @@ def varint(value: int) -> bytes:
         ("zeros", bytes(1000), "not an XSpace"),
         ("length of 2^60", b"\x0a" + varint(2**60) + b"abc", "not an XSpace"),
         ("length of 2^64 - 1", b"\x0a" + varint(2**64 - 1) + b"abc", "not an XSpace"),
+        ("planes without number", b"\x0a\x00" * 10_001, "10,001 planes"),
         ("cut off", small_xspace() + b"\x0a" + varint(2**60), "cut off or damaged"),
         ("endless varint", small_xspace() + b"\x0a" + b"\xff" * 40, "cut off or damaged"),
     ],
@@ -52,6 +54,14 @@ def test_a_file_that_is_no_profile_says_so(tmp_path: Path, name: str, data: byte
     if IS_COMPILED:
         assert words in caught.value.message
     assert caught.value.remedy
+
+
+def test_both_decoders_take_as_many_planes() -> None:
+    most = b"\x0a\x00" * MAX_PLANES
+    for decode in (plain, native) if IS_COMPILED else (plain,):
+        assert len(decode(most).planes) == MAX_PLANES
+        with pytest.raises(TraceFormatError, match="10,001 planes"):
+            decode(most + b"\x0a\x00")
 
 
 def test_every_truncation_is_an_error_or_a_whole_prefix(tmp_path: Path) -> None:

@@ -38,6 +38,12 @@ function floorOption(steps: readonly FloorStep[], color: Colors): EChartsCoreOpt
 export function FloorSection({ table, riseBytes }: { table: Table; riseBytes: number }): VNode | null {
   const steps = useMemo(() => rowsOf(table).map((row) => ({ step: String(row['step'] ?? ''), floor: numberOf(row['floor_bytes']) ?? 0, isWarmUp: row['is_warm_up'] === true })), [table]);
   if (steps.length < 2) return null;
+  if (steps.every(({ floor }) => floor === 0))
+    return (
+      <Section title={table.title} note="0 B">
+        <p class="muted prose">In each of the {steps.length.toLocaleString('en-US')} steps there is a moment at which nothing is in use: no step leaves memory behind.</p>
+      </Section>
+    );
   const said = riseBytes > 0 ? `rises by ${format(riseBytes, 'bytes')} per step after the warm-up (grey)` : 'does not rise steadily; the warm-up is grey';
   return (
     <Section title={table.title} note={said}>

@@ -34,4 +34,4 @@ def step_marks(trace: Trace) -> StepMarks:
     rows = grouped.named_roots[np.argsort(trace.events["start_ps"][grouped.named_roots], kind="stable")]
     start = trace.events["start_ps"][rows].astype(np.int64)
     end = int((start + trace.events["duration_ps"][rows]).max()) if len(rows) else 0
-    return StepMarks(tuple(grouped.names.get(g, str(g)) for g in grouped.group[rows].tolist()), start, end)
+    return StepMarks(tuple(grouped.step_name(g) for g in grouped.group[rows].tolist()), start, end)

@@ -27,7 +27,9 @@ def test_numbers_are_the_command_line_s(page: Page, server: Server) -> None:
     peak = format_bytes(float(payload.scalars["peak_bytes"].value or 0)).split()[0]
     expect(frame_of(page).get_by_label("Key numbers").first).to_contain_text(peak)
     expect(frame_of(page).get_by_role("grid", name="In use at the peak")).to_contain_text(texts_of(payload, "active", "op")[0] or "–")
-    assert not any(column.values.any() for column in payload.tables["floor"].columns if column.name == "floor_bytes")
+    floor = next(column for column in payload.tables["floor"].columns if column.name == "floor_bytes")
+    assert len(floor.values)
+    assert not floor.values.any()
     expect(frame_of(page).get_by_role("region", name="Least in use during each step")).to_contain_text("no step leaves memory behind")
 
 
@@ -87,6 +89,13 @@ def test_memories_of_all_hosts_stand_side_by_side(page: Page, server: Server) ->
     expect_tool(page, TOOL.title)
     expect(small.nth(1)).to_have_attribute("aria-pressed", "true")
     expect_state(page, run=TWO_WORKERS)
+
+
+def test_floors_above_nothing_are_drawn(page: Page, server: Server) -> None:
+    open_page(page, server, TOOL.name, run=TWO_WORKERS)
+    floor = frame_of(page).get_by_role("region", name="Least in use during each step")
+    expect(floor).to_contain_text("does not rise steadily")
+    expect(floor.locator("canvas")).to_be_visible()
 
 
 def test_the_page_scrolls_only_downwards(page: Page, server: Server) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench.requests import Sample
 from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
+from tb_tpuprof.threads import n_processors
 
 READING = "reading"  # no tool: what the viewers of programs begin with
 NODE = "add.100004"  # an instruction in the middle of the large program
@@ -15,6 +16,7 @@ MAX_START_S = 2.0
 MAX_FLEET_S = 15.0
 MAX_FLEET_AGAIN_S = 1.0
 LARGEST_FLEET = list(FLEETS)[-1]
+CORES_SHARE = 0.8  # of the cores' number: starting processes, and what is done once, take their part
 MAX_WARM_S = 0.5
 MAX_SEARCH_S = 0.2
 MAX_OP_PROFILE_S = 1.0
@@ -29,7 +31,8 @@ class Measure:
     """A question. `from_start` times it from outside, from the start of the process; `reopen` leaves caches on disk from before.
 
     `op`, `with_times`: of the graph viewer, the instruction in the middle and whether its times are asked for.
-    `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1, none if this project is measured alone.
+    `peer`: whose child answers beside ours: `peer` is xprof, `tf` is TensorFlow 2.18.1, `one_core` is this project on one core, none if
+    it is measured alone.
     """
 
     title: str
@@ -75,6 +78,7 @@ VIEW_SEARCH = Measure("trace view, search, this project alone", "trace_viewer", 
 VIEW_ALONE = Measure("trace view, first, this project alone", "trace_viewer", peer="")
 VIEW_FROM_START = Measure("process start to first trace view", "trace_viewer", from_start=True)
 FLEET_COLD, FLEET_REOPEN, FLEET_POD = (_alone_of(measure) for measure in (OVERVIEW_COLD, OVERVIEW_REOPEN, POD_COLD))
+FLEET_CORES = Measure("overview, cold, on all cores (beside: this project on one)", "overview_page", peer="one_core")
 _PROGRAM_ALONE = (PROGRAM_GRAPH_TIMES, PROGRAM_GRAPH_AGAIN, PROGRAM_READING)
 
 DEMO_MEASURES = (OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST)
@@ -89,8 +93,8 @@ MEASURES = {
         *(_alone_of(VIEW_AGAIN), _alone_of(VIEW_REOPEN), VIEW_WINDOWS, VIEW_SEARCH),
     ),
     SYNTHETIC_50M: (VIEW_ALONE, VIEW_WINDOWS),
-    EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD),
-    **dict.fromkeys(FLEETS, (FLEET_COLD, FLEET_REOPEN, FLEET_POD)),
+    EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD, FLEET_CORES),
+    **dict.fromkeys(FLEETS, (FLEET_COLD, FLEET_REOPEN, FLEET_POD, FLEET_CORES)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
     PROGRAM: (OP_PROFILE_COLD, HLO_STATS_COLD, ROOFLINE_COLD, PROGRAM_MEMORY_BESIDE, PROGRAM_GRAPH_BESIDE, *_PROGRAM_ALONE),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
@@ -149,6 +153,11 @@ def _at_least(run: str, measure: Measure, factor: float) -> Target:
     return Target(run, measure, f"≥ {factor:g} × faster than the peer", speedup, factor, at_least=True)
 
 
+def _near_linear(run: str) -> Target:
+    factor = CORES_SHARE * n_processors()
+    return Target(run, FLEET_CORES, f"≥ {factor:g} × faster than on one core", speedup, factor, at_least=True)
+
+
 def _third_of_memory(measure: Measure) -> Target:
     return Target(JAX_CPU, measure, "peak memory ≤ 1/3 of the peer's", memory_share, 1 / 3, at_least=False)
 
@@ -176,6 +185,8 @@ TARGETS = (
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
     _at_least(EIGHT_HOSTS, POD_COLD, 10),
+    _near_linear(EIGHT_HOSTS),
+    *(_near_linear(run) for run in list(FLEETS)[1:]),
     _alone(LARGEST_FLEET, FLEET_COLD, "≤ 15 s", own_seconds, MAX_FLEET_S, "s"),
     _alone(LARGEST_FLEET, FLEET_REOPEN, "≤ 1 s", own_seconds, MAX_FLEET_AGAIN_S, "s"),
     _at_least(DEVICES, KERNELS_COLD, 10),

@@ -30,7 +30,9 @@ def work_dir() -> Path:
 
 
 def peer_python(peer: str = "peer") -> str:
-    """The interpreter that has xprof or, for the peer `tf`, an old TensorFlow."""
+    """The interpreter that has xprof or, for the peer `tf`, an old TensorFlow; this one for the peer `one_core`."""
+    if peer == "one_core":
+        return sys.executable
     if peer == "tf":
         return os.environ.get("TPUPROF_TF_PYTHON") or _made("tf", TF_REQUIREMENTS)
     return os.environ.get("TPUPROF_PEER_PYTHON") or _made("peer", PEER_REQUIREMENTS)

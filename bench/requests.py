@@ -112,7 +112,7 @@ def measured(request: Request, ask: Callable[[tuple[float, float] | None, str], 
 
 
 def peak_bytes() -> int:
-    """Peak resident memory of this process and of those that it started: at most the largest of them, as often as there are processors.
+    """Peak resident memory of this process and of those that it started: at most the largest of them for each further processor.
 
     Linux counts what the process was before its program was loaded into `ru_maxrss`: a copy of the one that measures. So its own
     peak is read from where only the program's memory counts.
@@ -127,7 +127,7 @@ def peak_bytes() -> int:
     except (OSError, StopIteration):
         pass
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    return own + children * (os.cpu_count() or 1)
+    return own + children * ((os.cpu_count() or 1) - 1)
 
 
 def read_request(arguments: Sequence[str]) -> Request:

@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, TraceFormatError
 from tb_tpuprof.ingest import cache as column_cache
-from tb_tpuprof.ingest import executors
+from tb_tpuprof.ingest import chrome_trace, executors, hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
 from tb_tpuprof.ingest import results as result_cache
 from tb_tpuprof.ingest.files import FileState, file_state
 from tb_tpuprof.ingest.graph_files import Known, find_graphs, graph_folder, read_place
@@ -28,6 +28,7 @@ from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.progress import Progress, Standing
 from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
+from tb_tpuprof.threads import alone, n_processors
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
@@ -36,6 +37,7 @@ T = TypeVar("T")
 Function = Callable[[Trace], Any]
 DEFAULT_MEMORY_BYTES = 2 * 2**30
 MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what analyses make of them
+_ROUNDS = 2  # of hosts of equal size that each processor has at least, for none to wait long for another's last
 KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
 _ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, clock_marks)
@@ -211,8 +213,14 @@ class Session:
         if len(hosts) == 1:  # no thread to start and to wait for
             yield hosts[0], self._failure_of(functions, hosts[0], keep)
             return
-        with ThreadPoolExecutor(min(len(hosts), executors.n_processors())) as pool:
-            submitted = {pool.submit(self._get, functions[0], host, keep, functions[1:]): host for host in hosts}
+        is_full = self._fill_processors(hosts)
+
+        def work(host: str) -> None:
+            with alone(is_full):
+                self._get(functions[0], host, keep, functions[1:])
+
+        with ThreadPoolExecutor(min(len(hosts), n_processors())) as pool:
+            submitted = {pool.submit(work, host): host for host in hosts}
             for done in as_completed(submitted):
                 yield submitted[done], _failure(done)
 
@@ -226,8 +234,8 @@ class Session:
 
     def _compute_far(self, far: Executor, functions: tuple[Function, ...], hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
-        asked = tuple(dict.fromkeys((*functions, *self._along)))
-        submitted = {far.submit(executors.evaluate, self.file(host).path, asked): host for host in hosts}
+        asked, is_full = tuple(dict.fromkeys((*functions, *self._along))), self._fill_processors(hosts)
+        submitted = {far.submit(executors.evaluate, self.file(host).path, asked, is_full): host for host in hosts}
         for done in as_completed(submitted):
             host, error = submitted[done], _failure(done)
             if error:
@@ -235,6 +243,11 @@ class Session:
             else:
                 self._take(host, dict(zip(asked, done.result(), strict=True)))
             yield host, error
+
+    def _fill_processors(self, hosts: list[str]) -> bool:
+        """Whether these keep every processor busy to the end, each host on one: cutting one host's work further only costs then."""
+        sizes = [self.file(host).size_bytes for host in hosts]
+        return sum(sizes) >= _ROUNDS * n_processors() * max(sizes)
 
     def _take(self, host: str, packed: dict[Function, bytes | None]) -> None:
         """Keep results that came from another process."""

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-N_THREADS = min(os.cpu_count() or 1, 8)
+_MOST_THREADS = 8
+_here = threading.local()
+
+
+def n_processors() -> int:
+    """Processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def n_threads() -> int:
+    """Into how many pieces work is worth cutting here: as many as there are processors, at most 8; 1 where it is to stay together."""
+    return 1 if getattr(_here, "is_alone", False) else min(n_processors(), _MOST_THREADS)
+
+
+@contextmanager
+def alone(is_wanted: bool = True) -> Iterator[None]:
+    """What this thread does meanwhile is not cut, if that is wanted: the other processors have as much to do already, and cutting costs."""
+    before = getattr(_here, "is_alone", False)
+    _here.is_alone = before or is_wanted
+    try:
+        yield
+    finally:
+        _here.is_alone = before
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -31,7 +58,7 @@ def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
                 return
             results[place] = function(item)
 
-    helpers = [_pool().submit(work) for _ in range(min(N_THREADS, len(todo)) - 1)]
+    helpers = [_pool().submit(work) for _ in range(min(n_threads(), len(todo)) - 1)]
     try:
         work()
     finally:
@@ -53,4 +80,4 @@ def _result(job: Callable[[], R]) -> R:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(N_THREADS - 1, 1), "tb_tpuprof pieces")
+    return ThreadPoolExecutor(max(n_threads() - 1, 1), "tb_tpuprof pieces")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.large_program import large_program
+from tb_tpuprof import threads
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.ingest.runs import find_run
 from tb_tpuprof.session import Session, SessionStore
@@ -42,6 +43,20 @@ def test_an_analysis_runs_once_until_the_file_changes(tmp_path: Path) -> None:
 def test_map_keeps_the_order_of_hosts(tmp_path: Path) -> None:
     session = Session(make_run(tmp_path / "r", 5), cache=False)
     assert session.map(lambda trace: trace.info.host, ["h3", "h0", "h4"]) == ["h3", "h0", "h4"]
+
+
+@pytest.mark.parametrize(("n_hosts", "n_more", "threads_each"), [(8, 0, 1), (2, 0, 2), (8, 10, 2)])
+def test_hosts_that_fill_the_processors_are_not_cut_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_hosts: int, n_more: int, threads_each: int
+) -> None:
+    """Where there are few, or one is far larger than the others, a processor would be idle at the end: there each host is cut."""
+    monkeypatch.setattr("tb_tpuprof.threads.n_processors", lambda: 2)
+    monkeypatch.setattr("tb_tpuprof.session.n_processors", lambda: 2)
+    folder = make_run(tmp_path / "r", n_hosts)
+    (tmp_path / "r" / "h0.xplane.pb").write_bytes(small_xspace() * (1 + n_more))
+    session = Session(folder, cache=False)
+    assert session.map(lambda trace: threads.n_threads(), session.hosts) == [threads_each] * n_hosts
+    assert threads.n_threads() == 2
 
 
 def test_traces_beyond_the_memory_are_dropped(tmp_path: Path) -> None:

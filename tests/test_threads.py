@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -24,10 +25,23 @@ def test_results_come_in_order_and_each_item_is_done_once() -> None:
 
 
 def test_several_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "N_THREADS", 2)
+    monkeypatch.setattr(threads, "n_processors", lambda: 2)
     both = threading.Barrier(2, timeout=20)
     threads.side_by_side(lambda _: both.wait(), range(2))
     assert not both.broken
+
+
+def test_work_that_is_to_stay_together_does() -> None:
+    """Of many hosts each is one thread's work: cut further, the pieces only wait for one another."""
+    mine = threading.get_ident()
+    seen: list[int] = []
+    with threads.alone(), threads.alone(False):
+        assert threads.n_threads() == 1
+        assert threads.side_by_side(lambda i: seen.append(threading.get_ident()) or i, range(50)) == list(range(50))
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(threads.n_threads).result() == min(threads.n_processors(), 8), "of this thread only"
+    assert set(seen) == {mine}
+    assert threads.n_threads() == min(threads.n_processors(), 8)
 
 
 def test_work_within_work_does_not_wait_for_itself() -> None:

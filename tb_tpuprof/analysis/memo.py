@@ -6,7 +6,6 @@ native loops let go of the interpreter's lock, so threads are enough.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial, wraps
 from threading import RLock
@@ -60,7 +59,7 @@ def shares(line_offsets: npt.NDArray[np.int64], work: Callable[[int, int], T]) -
     the last. Returns what it returned, run by run.
     """
     n_events, n_lines = int(line_offsets[-1]), len(line_offsets) - 1
-    n = min(os.cpu_count() or 1, 8, n_lines) if n_events >= _FEW_EVENTS else 1
+    n = min(threads.n_threads(), n_lines) if n_events >= _FEW_EVENTS else 1
     if n < 2:
         return [work(0, n_lines)]
     cuts = np.searchsorted(line_offsets, [n_events * i // n for i in range(1, n)]).tolist()

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.timeline_layers import Layer
 from tb_tpuprof.analysis.timeline_names import FAMILY_OF_KIND, Family, first_more
 from tb_tpuprof.analysis.timeline_tracks import tracks
 from tb_tpuprof.native import Looks
-from tb_tpuprof.threads import N_THREADS, side_by_side
+from tb_tpuprof.threads import n_threads, side_by_side
 from tb_tpuprof.trace.trace import Trace
 
 _MANY_EVENTS = 50_000  # below this a thread costs more than it saves
@@ -87,8 +87,8 @@ def box_columns(
 def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:
     """The rows in as many parts of about equally many events as there are processors, where the window holds many."""
     share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
-    n = min(2 * N_THREADS, len(rows))  # what one has left when the other is done is little then
-    if N_THREADS < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
+    n = min(2 * n_threads(), len(rows))  # what one has left when the other is done is little then
+    if n_threads() < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
         return [rows]
     weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])
     return np.split(rows, np.searchsorted(weight, [weight[-1] * i // n for i in range(1, n)]) + 1)

@@ -32,22 +32,6 @@ _UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString"
 _MAX_NOTES = 100
 
 
-_SPACE = b" \t\r\n"
-
-
-def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
-    """Whether a file is JSON rather than an XSpace.
-
-    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a bracket: no plane goes on
-    as JSON does there.
-    """
-    raw = data[:4096].tobytes()
-    head = raw.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
-    if raw[:1] == b"\n":
-        return head[:1] + head[1:].lstrip(_SPACE)[:1] in (b'{"', b"{}", b"[{", b"[]")
-    return head[:1] in (b"{", b"[")
-
-
 def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
     """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first event."""
     raw = read_events(data, path)

@@ -1,8 +1,8 @@
 """The name of an executor → where analyses of many hosts run: threads of this process, processes, or a Dask cluster.
 
     threads               as many as there are processors
-    processes             as many as there are processors, started for each question and ended with it
-    auto                  threads for a few hosts, processes for many
+    processes             this one, and as many more as there are further processors, started for each question and ended with it
+    auto                  threads for a few hosts, processes for many; the default
     dask://host:port      the workers of a Dask cluster: they need this package, and the trace files under the same path
 
 Decoding lets go of the interpreter's lock, and traces stay for the next question: threads serve a few large hosts best. What is
@@ -11,47 +11,33 @@ left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB t
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
-from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 from tb_tpuprof.errors import BadParameter, ExecutorFailed
-from tb_tpuprof.ingest.files import file_state
+from tb_tpuprof.ingest.helpers import Helped
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.results import pack
+from tb_tpuprof.threads import alone, n_processors
 from tb_tpuprof.trace.trace import Trace
 
 EXECUTOR_VARIABLE = "TPUPROF_EXECUTOR"
 DASK = "dask://"
 NAMES = ("threads", "processes", "auto")
 MANY_HOSTS = 16
-_HOSTS_PER_PROCESS = 4
 _MOST_PROCESSES = 32
 _CONNECT_SECONDS = 10
-_GUARD = 'Processes import the script that starts them: what the script does must stand below `if __name__ == "__main__":`.'
-_INSTEAD = f"With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this process."
 _clients: dict[str, Any] = {}
 _lock = threading.Lock()
 
 
-def n_processors() -> int:
-    """Processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
 def check_name(name: str) -> str:
-    """The name if it is one; an empty one is threads. Raises BadParameter."""
-    name = name.strip() or NAMES[0]
+    """The name if it is one; an empty one is auto. Raises BadParameter."""
+    name = name.strip() or "auto"
     if name not in NAMES and not (name.startswith(DASK) and len(name) > len(DASK)):
         raise BadParameter("executor", name, "threads, processes, auto or dask://host:port")
     return name
@@ -61,47 +47,30 @@ def check_name(name: str) -> str:
 def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
     """The executor of that name for so many hosts, for as long as the context; None for threads. Raises BadParameter, ExecutorFailed."""
     name = check_name(name)
-    n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts // _HOSTS_PER_PROCESS)
-    is_worth_it = name == "processes" or (name == "auto" and n_hosts > MANY_HOSTS and n_processes > 1)
-    if is_worth_it and _is_importing_script():
-        raise ExecutorFailed(f"This script asks again in each of the processes that it started. {_GUARD}", _INSTEAD)
+    n_processes = min(n_processors(), _MOST_PROCESSES, n_hosts)
     try:
         if name.startswith(DASK):
             yield _dask(name.removeprefix(DASK)).get_executor(pure=False)
-        elif is_worth_it:  # fresh processes: a fork of one that has threads may hang
-            with ProcessPoolExecutor(max(1, n_processes), multiprocessing.get_context("spawn")) as pool:
+        elif n_processes > 1 and (name == "processes" or (name == "auto" and n_hosts > MANY_HOSTS)):
+            with Helped(n_processes) as pool:
                 yield pool
         else:
             yield None
     except (BrokenExecutor, UnpicklingError, OSError) as error:
         with _lock:
             _clients.pop(name.removeprefix(DASK), None)
-        hint = f" {_GUARD} {_INSTEAD}" if isinstance(error, BrokenExecutor) and is_worth_it and _has_no_guard() else ""
-        raise ExecutorFailed(f"The executor {name} failed: {error}{hint}", f"Try again. {_INSTEAD}") from error
+        remedy = f"Try again. With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this process."
+        raise ExecutorFailed(f"The executor {name} failed: {error}", remedy) from error
 
 
-def _has_no_guard() -> bool:
-    """Whether processes started from here import a script that does not ask whether it is the one that was started."""
-    path = getattr(sys.modules.get("__main__"), "__file__", None)
-    try:
-        return path is not None and b"__name__" not in Path(path).read_bytes()
-    except OSError:
-        return False
-
-
-def _is_importing_script() -> bool:
-    """Whether this is such a process, and its script's import has come here: it may not start processes in turn."""
-    return bool(getattr(multiprocessing.current_process(), "_inheriting", False))
-
-
-def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]]) -> list[bytes | None]:
+def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]], is_alone: bool) -> list[bytes | None]:
     """Open a host's file and apply analyses, in whatever process this is called: packed results, None for one that does not travel.
 
-    Nothing is kept of the trace. Raises StorageError or TraceFormatError, as opening does.
+    `is_alone`: on this thread alone. Nothing is kept of the trace. Raises StorageError or TraceFormatError, as opening does.
     """
-    file_state(path)
-    trace = open_trace(path)
-    return [pack(function(trace)) for function in functions]
+    with alone(is_alone):
+        trace = open_trace(path)
+        return [pack(function(trace)) for function in functions]
 
 
 def _dask(address: str) -> Any:

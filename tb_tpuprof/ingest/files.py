@@ -28,6 +28,7 @@ MAX_RATIO = 250
 _RATIO_COUNTS_FROM = 64 * 2**20
 _CHUNK = 16 * 2**20
 _PARALLEL_READ_BYTES = 16 * 2**20
+_JSON_SPACE = b" \t\r\n"
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,19 @@ def file_state(path: str) -> FileState:
         return FileState(path, facts.st_size, facts.st_mtime_ns)
 
 
+def is_chrome_trace(data: npt.NDArray[np.uint8]) -> bool:
+    """Whether a file is JSON rather than an XSpace.
+
+    No XSpace begins with a bracket, but one whose first plane has 91 or 123 bytes with a line's end and a bracket: no plane goes on
+    as JSON does there.
+    """
+    raw = data[:4096].tobytes()
+    head = raw.removeprefix(b"\xef\xbb\xbf").lstrip(_JSON_SPACE)
+    if raw[:1] == b"\n":
+        return head[:1] + head[1:].lstrip(_JSON_SPACE)[:1] in (b'{"', b"{}", b"[{", b"[]")
+    return head[:1] in (b"{", b"[")
+
+
 def read_file(path: str) -> tuple[npt.NDArray[np.uint8], bool]:
     """(the whole file, whether it was gzipped and had to be unpacked). Raises StorageError or TraceFormatError."""
     with storage_errors(path):
@@ -131,7 +145,7 @@ def _read_local(path: str) -> npt.NDArray[np.uint8]:
         if size < _PARALLEL_READ_BYTES or not hasattr(os, "preadv"):
             return np.fromfile(file, np.uint8)
         data = np.empty(size, np.uint8)
-        n_parts = min(os.cpu_count() or 1, 4)
+        n_parts = min(threads.n_threads(), 4)
         bounds = [size * i // n_parts for i in range(n_parts + 1)]
         if not all(threads.done(partial(fill, file.fileno(), data[a:b], a) for a, b in itertools.pairwise(bounds))):
             raise StorageError(f"{path} became shorter while it was read.", "Wait until it is written, then reload the page.")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.files import filesystem, is_url, read_file, storage_errors
-from tb_tpuprof.ingest.hlo import decode_hlo
 from tb_tpuprof.ingest.runs import HLO_SUFFIX, NO_MODULE
-from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program, Programs, program_of
 from tb_tpuprof.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from tb_tpuprof.trace.hlo import HloModule
 
 STATS = ("Hlo Proto", "HLO Proto", "hlo_proto")
 _MAX_FILES = 10_000
@@ -31,7 +36,7 @@ def programs_of(trace: Trace) -> Programs:
         if program.path:
             return read_program(program)
         data = trace.source.block(program.position, program.size_bytes)
-        return decode_hlo(data, f"{trace.info.path}: {program.title}", program.program_id)
+        return _module(data, f"{trace.info.path}: {program.title}", program.program_id)
 
     return Programs([*own, *beside], read)
 
@@ -64,4 +69,10 @@ def programs_in(folder: str) -> list[Program]:
 def read_program(program: Program) -> HloModule:
     """The module of a program that has a file of its own. Raises StorageError or TraceFormatError."""
     data, _ = read_file(program.path)
-    return decode_hlo(data, program.path, program.program_id)
+    return _module(data, program.path, program.program_id)
+
+
+def _module(data: bytes | npt.NDArray[np.uint8], path: str, program_id: int) -> HloModule:
+    from tb_tpuprof.ingest.hlo import decode_hlo  # a process that only reads events starts sooner without it
+
+    return decode_hlo(data, path, program_id)

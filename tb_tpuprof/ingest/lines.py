@@ -8,7 +8,6 @@ readers  ├────────────── 1 ───────�
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +31,6 @@ OpenPlane = Callable[[int, Decoder, bool], None]
 PIECE_BYTES = 2**20  # fits a processor's own cache
 _LEAST_WINDOW = 64  # holds a field's header whatever it is
 _MIN_BYTES_PER_THREAD = 2 * 2**20
-_MAX_THREADS = 8
 _TIME_LIMIT_PS = 2**61
 _LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
 _EVENTS = 3  # place of the events among these
@@ -42,7 +40,7 @@ _NONE: Ints = np.empty(0, np.int64)
 def balanced(sizes: Ints) -> list[range]:
     """Runs of consecutive messages of about equal bytes, one per thread; at least one run."""
     total = int(sizes.sum())
-    n_runs = max(1, min(os.cpu_count() or 1, _MAX_THREADS, total // _MIN_BYTES_PER_THREAD, len(sizes)))
+    n_runs = max(1, min(threads.n_threads(), total // _MIN_BYTES_PER_THREAD, len(sizes)))
     middle = np.cumsum(sizes) - sizes / 2
     cuts = np.searchsorted(middle, [total * i / n_runs for i in range(1, n_runs)]).tolist()
     return [range(a, b) for a, b in itertools.pairwise([0, *cuts, len(sizes)]) if b > a] or [range(0)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from tb_tpuprof.ingest.chrome_trace import decode_chrome, is_chrome_trace
-from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, read_file
-from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
+from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
 from tb_tpuprof.ingest.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.ingest.runs import host_of, is_program
 from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
@@ -31,7 +30,7 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
         return _decoded(PartialFile(path, is_outline), path, host_of(path), FileSource(state), is_outline)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
-        return decode_chrome(data, path, host_of(path), PackedJsonSource(state) if was_packed else JsonSource(state))
+        return _decoded_json(data, state, was_packed)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
     file = FileBytes(data)
     del data
@@ -42,6 +41,13 @@ def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
     """Decode an XSpace that is in memory; the host's name stands for a path in errors. Raises TraceFormatError."""
     data = np.frombuffer(xspace, np.uint8)
     return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
+
+
+def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
+    from tb_tpuprof.ingest.chrome_trace import decode_chrome  # a process that only reads XSpaces starts sooner without it
+    from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
+
+    return decode_chrome(data, state.path, host_of(state.path), PackedJsonSource(state) if was_packed else JsonSource(state))
 
 
 def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:

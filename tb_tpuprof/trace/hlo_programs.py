@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from tb_tpuprof.trace.hlo import HloModule
+if TYPE_CHECKING:
+    from tb_tpuprof.trace.hlo import HloModule
 
 KEPT_BYTES = 512 * 2**20
 _TITLE = re.compile(r"^(.*)\((\d+)\)$", re.DOTALL)

@@ -13,7 +13,7 @@ import pytest
 
 from tb_tpuprof.errors import ProfilerError, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
-from tb_tpuprof.ingest.chrome_trace import is_chrome_trace
+from tb_tpuprof.ingest.files import is_chrome_trace
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.schema import MAX_PLANES

@@ -1,0 +1,128 @@
+"""Processes that help: answers and errors come back, nothing is lost to what is printed, and no process is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.helpers import Helped
+
+
+def where(seconds: float = 0.0) -> int:
+    """The process that calls, after a while."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def noisy(text: str) -> str:
+    """Print as a library may, from Python and from below it."""
+    print(text, flush=True)
+    os.write(1, text.encode())
+    return text.upper()
+
+
+def bad(path: str) -> None:
+    """What the decoder raises."""
+    raise TraceFormatError(path, 7, "is damaged")
+
+
+def odd() -> None:
+    """A fault of ours."""
+    raise ZeroDivisionError("by accident")
+
+
+def test_calls_run_here_and_in_other_processes_which_end() -> None:
+    with Helped(3) as pool:
+        seen = {done.result() for done in [pool.submit(where, seconds=0.2) for _ in range(12)]}
+    assert len(seen) == 3
+    assert os.getpid() in seen
+    for process in seen - {os.getpid()}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+def test_what_is_printed_is_no_answer() -> None:
+    with Helped(2) as pool:
+        assert {done.result() for done in [pool.submit(noisy, "x" * 100_000) for _ in range(20)]} == {"X" * 100_000}
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_is_raised_there_is_raised_here(n: int) -> None:
+    with Helped(n) as pool:
+        for done in [pool.submit(bad, "host.xplane.pb") for _ in range(9)]:
+            with pytest.raises(TraceFormatError, match=r"host\.xplane\.pb.*is damaged"):
+                done.result()
+        faults = [pool.submit(odd).exception() for _ in range(9)]
+        assert all(type(fault) is ZeroDivisionError for fault in faults)
+        assert pool.submit(where).result(), "it goes on"
+
+
+def test_where_a_fault_was_is_told() -> None:
+    with Helped(2) as pool:
+        faults = [pool.submit(odd).exception() for _ in range(6)]
+    assert any("in odd" in str(fault.__cause__) for fault in faults if fault)
+
+
+def test_a_process_that_dies_breaks_its_call_only() -> None:
+    with Helped(2) as pool:
+        calls = [pool.submit(end_helper, os.getpid()) for _ in range(8)]
+        errors = [type(call.exception()) for call in calls]
+    assert BrokenExecutor in errors
+    assert errors.count(type(None)) >= 1
+
+
+def end_helper(process: int) -> None:
+    """End the process that calls, unless it is this one."""
+    if os.getpid() != process:
+        os._exit(9)
+    time.sleep(0.3)
+
+
+def test_what_has_not_begun_is_left_when_the_question_is() -> None:
+    begin = time.perf_counter()
+    with Helped(2) as pool:
+        for _ in range(100):
+            pool.submit(time.sleep, 0.3)
+    assert time.perf_counter() - begin < 10
+
+
+SCRIPT = """
+import os, sys, time
+from tb_tpuprof.ingest.helpers import Helped
+pool = Helped(2)
+print(pool._helpers[0]._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    """However it ends: nobody is left to close anything when it is killed."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    child = subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")], env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout
+    helper = int(child.stdout.readline())
+    child.kill()
+    child.communicate()
+    for _ in range(200):
+        if not is_running(helper):
+            return
+        time.sleep(0.05)
+    pytest.fail("the helper still runs")
+
+
+def is_running(process: int) -> bool:
+    """Whether there is such a process that is more than an entry that its parent has not fetched yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import spans
 from tb_tpuprof.trace.far_fields import messages_within
-from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
+
+if TYPE_CHECKING:  # a process that only reads events starts sooner without it
+    from tb_tpuprof.trace.hlo import HloModule
 
 _STATS = ("Hlo Proto", "HLO Proto")
 

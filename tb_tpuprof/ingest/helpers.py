@@ -1,4 +1,4 @@
-"""An executor of this process and of others that help it, a call each at a time.
+"""An executor of this process and of others that help it, each doing one call after another.
 
 This process works too: the others take as long to start as a dozen small hosts do. They are fresh ones, not forks (a fork of a
 server with threads may hang), and know nothing of the program that runs here: what `multiprocessing` starts imports its main
@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from queue import SimpleQueue
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,14 +24,18 @@ _CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.ingest.helpers 
 
 
 class Helped(Executor):
-    """So many calls at a time: one in this process, each other in a process of its own. Functions and results must pickle."""
+    """So many calls at a time: one in this process, each other in a process of its own. Functions and results must pickle.
+
+    Another process has its next call before it is done with one: it would wait for the interpreter's lock here in between.
+    """
 
     def __init__(self, n: int) -> None:
         self._helpers = [_Helper() for _ in range(n - 1)]
         self._free: SimpleQueue[_Helper | None] = SimpleQueue()
-        for place in (*self._helpers, None):
+        places = (*self._helpers, *self._helpers, None)
+        for place in places:
             self._free.put(place)
-        self._threads = ThreadPoolExecutor(n)
+        self._threads = ThreadPoolExecutor(len(places))
 
     def submit(self, function: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
         """As every executor; the future raises BrokenExecutor where the process that had the call has died."""
@@ -58,15 +63,25 @@ class _Helper:
         self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._questions: Any = self._process.stdin
         self._answers: Any = self._process.stdout
+        self._asking = Lock()
+        self._before = Event()
+        self._before.set()
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], named: dict[str, Any]) -> T:
         """What the function returns or raises there. Raises BrokenExecutor where the process has died."""
+        answered = Event()
+        question = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
-            pickle.dump((function, arguments, named), self._questions, pickle.HIGHEST_PROTOCOL)
-            self._questions.flush()
+            with self._asking:  # answers come in the order of the calls
+                before, self._before = self._before, answered
+                self._questions.write(question)
+                self._questions.flush()
+            before.wait()
             result, error, where = pickle.load(self._answers)
         except (OSError, EOFError) as broken:
             raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
+        finally:
+            answered.set()
         if error:
             raise error from RuntimeError(where)
         return result  # type: ignore[no-any-return]
@@ -88,10 +103,9 @@ def serve() -> None:
                 function, arguments, named = pickle.load(questions)
             except EOFError:
                 return
-            answer: tuple[Any, Exception | None, str]
             try:
-                answer = function(*arguments, **named), None, ""
+                answer = pickle.dumps((function(*arguments, **named), None, ""), pickle.HIGHEST_PROTOCOL)
             except Exception as error:  # whoever called is to see it
-                answer = None, error, traceback.format_exc()
-            pickle.dump(answer, answers, pickle.HIGHEST_PROTOCOL)
+                answer = pickle.dumps((None, error, traceback.format_exc()), pickle.HIGHEST_PROTOCOL)
+            answers.write(answer)
             answers.flush()

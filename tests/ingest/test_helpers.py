@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
@@ -48,6 +50,17 @@ def test_calls_run_here_and_in_other_processes_which_end() -> None:
             os.kill(process, 0)
 
 
+def late(i: int) -> int:
+    """A number, after a while that differs."""
+    time.sleep(0.001 * (i * 7 % 5))
+    return i
+
+
+def test_each_call_has_its_own_answer() -> None:
+    with Helped(3) as pool:
+        assert list(pool.map(late, range(200))) == list(range(200))
+
+
 def test_what_is_printed_is_no_answer() -> None:
     with Helped(2) as pool:
         assert {done.result() for done in [pool.submit(noisy, "x" * 100_000) for _ in range(20)]} == {"X" * 100_000}
@@ -68,6 +81,20 @@ def test_where_a_fault_was_is_told() -> None:
     with Helped(2) as pool:
         faults = [pool.submit(odd).exception() for _ in range(6)]
     assert any("in odd" in str(fault.__cause__) for fault in faults if fault)
+
+
+def test_what_cannot_travel_is_an_error_of_its_call() -> None:
+    with Helped(2) as pool:
+        errors = [pool.submit(unpicklable).exception() for _ in range(6)]
+        with pytest.raises((pickle.PicklingError, AttributeError)):
+            [done.result() for done in [pool.submit(lambda: None) for _ in range(6)]]
+        assert list(pool.map(late, range(6))) == list(range(6)), "it goes on"
+    assert any(errors)
+
+
+def unpicklable() -> object:
+    """Only of use where it was made."""
+    return threading.Lock()
 
 
 def test_a_process_that_dies_breaks_its_call_only() -> None:

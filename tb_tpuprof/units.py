@@ -17,14 +17,15 @@ _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""
 
 
 def three_digits(value: float) -> str:
-    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 0.012345 → 0.0123."""
+    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 2 → 2.00; 0.012345 → 0.0123."""
     if value == 0:
         return "0"
-    digits = 2 - math.floor(math.log10(abs(value)))
-    if digits <= 0:
-        return f"{value:,.0f}"
-    text = f"{round(value, digits):,.{digits}f}"
-    return text.rstrip("0").rstrip(".")
+    rounded = round(value, _decimals(value))  # 9.996 becomes 10, which has a decimal less
+    return f"{rounded:,.{_decimals(rounded)}f}"
+
+
+def _decimals(value: float) -> int:
+    return max(0, 2 - math.floor(math.log10(abs(value))))
 
 
 def format_time(value_ps: float) -> str:
@@ -60,12 +61,11 @@ def format_value(value: float | int | bool | None, unit: str) -> str:
     if unit in ("flops_per_s", "bytes_per_s", "flops_per_byte"):
         word = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "flops_per_byte": "FLOP/B"}[unit]
         return _scaled(value, _DECIMAL, " ") + word if unit != "flops_per_byte" else f"{three_digits(value)} {word}"
-    return f"{value:,}" if isinstance(value, int) else three_digits(value)
+    return f"{value:,.0f}" if value == int(value) else three_digits(value)
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], gap: str) -> str:
-    size = abs(value)
-    for factor, name in steps:
-        if size >= factor:
-            return f"{three_digits(value / factor)}{gap}{name}"
-    return f"{three_digits(value)}{gap}{steps[-1][1]}"
+    factor, name = next((step for step in steps if abs(value) >= step[0] * 0.9995), steps[-1])
+    scaled = value / factor
+    is_whole = name in ("ps", "B") and scaled == int(scaled)
+    return f"{scaled:,.0f}{gap}{name}" if is_whole else f"{three_digits(scaled)}{gap}{name}"

@@ -11,9 +11,9 @@ from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_time
     ("value_ps", "text"),
     [
         (0, "0 ps"), (12_400_000_000, "12.4 ms"), (999 * PS_PER_MS, "999 ms"), (77.8 * PS_PER_S, "77.8 s"), (119 * PS_PER_S, "119 s"),
-        (120 * PS_PER_S, "2 min"), (304 * PS_PER_S, "5.07 min"), (-304 * PS_PER_S, "-5.07 min"),
-        (7190 * PS_PER_S, "120 min"), (7199 * PS_PER_S, "2 h"),
-        (7200 * PS_PER_S, "2 h"), (90_000 * PS_PER_S, "25 h"),
+        (120 * PS_PER_S, "2.00 min"), (304 * PS_PER_S, "5.07 min"), (-304 * PS_PER_S, "-5.07 min"),
+        (7190 * PS_PER_S, "120 min"), (7199 * PS_PER_S, "2.00 h"),
+        (7200 * PS_PER_S, "2.00 h"), (90_000 * PS_PER_S, "25.0 h"),
     ],
 )  # fmt: skip
 def test_a_time_is_told_in_the_unit_that_reads_best(value_ps: float, text: str) -> None:

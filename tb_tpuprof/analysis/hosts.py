@@ -51,7 +51,7 @@ def slowest_host(hosts: Sequence[HostSteps]) -> str:
         return ""
     slowest, fastest = hosts[0], hosts[-1]
     if are_alike(hosts):
-        return f"All {len(hosts)} hosts are equally fast: their average step times differ by less than {format_fraction(_ALIKE)}."
+        return f"All {len(hosts)} hosts are equally fast: their average step times differ by less than {_ALIKE * 100:g} %."
     return (
         f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take {format_time(slowest.step_ps)} on average, "
         f"{format_fraction(_excess(hosts))} longer than those of the fastest, `{fastest.host}`."

@@ -22,6 +22,7 @@ MAX_EXPRESSION = 2_000
 _OUTSIDE = "outside_compilation"
 _REMAT = ".remat"
 _STANDS_OUT = 0.1
+_NEAR_ITS_PEAK = 0.3  # below, an operation waits, for a copy or another core, rather than works
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
@@ -176,8 +177,9 @@ def _verdict(ops: HloOps, speed: Rates) -> Verdict | None:
         f"By category, `{ops.category.strings[first]}` comes first with {format_fraction(float(by_category[first]) / ops.busy_ps)}."
     )
     if speed.bound_by[top] >= 0:
-        used = format_fraction(float(speed.efficiency[top]))
-        details.append(f"`{ops.name[top]}` is bound by {speed.bound_text(top)}: it uses {used} of its peak.")
+        efficiency, bound = float(speed.efficiency[top]), speed.bound_text(top)
+        text_of_bound = f"is bound by {bound}" if efficiency >= _NEAR_ITS_PEAK else f"is near no limit, nearest to {bound}'s"
+        details.append(f"`{ops.name[top]}` {text_of_bound}: it uses {format_fraction(efficiency)} of its peak.")
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / ops.busy_ps
     if again >= _STANDS_OUT:
         details.append(f"{format_fraction(again)} of the time computes values again to save memory (rematerialization).")

@@ -259,7 +259,7 @@ def _too_short(found: Kernels) -> list[str]:
     if n < _MANY or n_short < 0.5 * n or share < _STANDS_OUT:
         return []
     return [
-        f"{format_fraction(n_short / n)} of {n:,} launches last less than {format_time(SHORT_PS)} on average, "
+        f"{format_fraction(n_short / n)} of {n:,} launches last less than {SHORT_PS / PS_PER_US:g} µs on average, "
         "which is about what launching takes: fuse them (XLA, torch.compile), batch more, or use CUDA graphs."
     ]
 

@@ -133,7 +133,7 @@ def _verdict(pod: Pod, found: tuple[Straggler, ...]) -> Verdict:
     if len(pod.step_names) < MIN_STEPS:
         text = f"{n_units:,} {unit} share {_steps(len(pod.step_names))}; it takes {MIN_STEPS} steps to tell a straggler from chance."
         return Verdict("unknown", text, "", tuple(details))
-    text = f"No straggler: none of {n_units:,} {unit} is lastingly slower than the others by {format_fraction(LEAST_EXCESS)} or more."
+    text = f"No straggler: none of {n_units:,} {unit} is lastingly slower than the others by {LEAST_EXCESS * 100:g} % or more."
     return Verdict("good", text, "", tuple(details))
 
 

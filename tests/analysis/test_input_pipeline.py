@@ -50,11 +50,11 @@ def test_planted_waiting_on_a_cpu_comes_back() -> None:
 @pytest.mark.parametrize(
     ("row", "level", "text"),
     [
-        ("  [IteratorGetNext     ][MatMul:MatMul               ]", "bad", "Highly input-bound: each step waits 22 µs (40 %) for data."),
+        ("  [IteratorGetNext     ][MatMul:MatMul               ]", "bad", "Highly input-bound: each step waits 22.0 µs (40.0 %) for data."),
         (
             "  <g>[MatMul:MatMul                                  ]",
             "warn",
-            "Moderately input-bound: each step waits 3 µs (5.45 %) for data.",
+            "Moderately input-bound: each step waits 3.00 µs (5.45 %) for data.",
         ),
         ("  [MatMul:MatMul                     ]", "warn", "Possibly input-bound: no waiting for data was traced"),
         ("[MatMul:MatMul                                       ]", "good", "Not input-bound: no step waits for data."),

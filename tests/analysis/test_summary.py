@@ -112,8 +112,8 @@ def test_hosts_without_steps_are_told_of() -> None:
         ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "GPU idle: for"),
         ({"DEVICE_COMPUTE_32": 0.6, "DEVICE_COLLECTIVES": 0.4}, "GPU", "bad", "device_collectives", "Highly communication-bound"),
         ({"DEVICE_COMPUTE_32": 0.8, "HOST_PREPARE": 0.2}, "GPU", "bad", "kernel_launch", "Highly launch-bound"),
-        ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99 %"),
-        ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98 %"),
+        ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99.0 %"),
+        ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98.0 %"),
     ],
 )
 def test_the_verdict_names_what_costs_most(classes: dict[str, float], kind: str, level: str, category: str, words: str) -> None:
@@ -128,7 +128,7 @@ def test_without_steps_the_largest_operation_is_named() -> None:
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
-    assert "on the host, `Add` took most: 11 µs" in found.text
+    assert "on the host, `Add` took most: 11.0 µs" in found.text
 
 
 def test_mixed_precision_is_suggested_where_compute_is_32_bit() -> None:

@@ -201,7 +201,7 @@ def test_the_slowest_host_is_named_with_its_own_times() -> None:
     assert [host.host for host in found] == ["worker-1", "worker-2", "worker-0"]
     assert [host.step_ps / TpuJob().step_ps for host in found] == pytest.approx([1.5, 1.2, 1.0])
     assert all(host.input_fraction == pytest.approx(0.2) and host.idle_fraction == pytest.approx(0.12) for host in found)
-    assert slowest_host(found).startswith("`worker-1` is the slowest of 3 hosts: its steps take 1.5 ms on average, 50 % longer")
+    assert slowest_host(found).startswith("`worker-1` is the slowest of 3 hosts: its steps take 1.50 ms on average, 50.0 % longer")
     assert slowest_host(found[:1]) == ""
 
 

@@ -37,7 +37,9 @@ def test_rows_of_a_tpu_with_what_binds_them(page: Page, server: Server) -> None:
     expect(table.locator("tbody tr[data-at]")).to_have_count(4)
     expect(table.locator("tbody tr[data-at]").first).to_contain_text("HBM")
     expect(table.locator("tbody tr[data-at]").first).to_contain_text("convolution fusion")
-    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text("fusion.2 (convolution fusion) takes the most time: 6 ms")
+    expect(frame_of(page).get_by_role("region", name="Verdict")).to_contain_text(
+        "fusion.2 (convolution fusion) takes the most time: 6.00 ms"
+    )
 
 
 def test_a_search_is_in_the_link(page: Page, server: Server) -> None:

@@ -41,7 +41,7 @@ def test_lines_for_people(server: Profiler, capsys: pytest.CaptureFixture[str]) 
     server.monitor = lambda request: monitor_reply(LEVEL_2)
     assert monitor(server) == 0
     first, second = capsys.readouterr().out.splitlines()
-    words = "TPU v3 ×8  matrix units 10.7 %  idle 36.9 %  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.5 % (0 % – 3 %)"
+    words = "TPU v3 ×8  matrix units 10.7 %  idle 36.9 %  step 90.8 ms (89.8 ms – 92.2 ms)  input 1.50 % (0 % – 3.00 %)"
     assert first.partition(server.address)[2] == second.partition(server.address)[2] == f"  {words}"
 
 
@@ -121,7 +121,7 @@ def test_the_lines_that_old_scripts_look_for(server: Profiler, capsys: pytest.Ca
         "TPU idle time (lower is better): 36.9%",
         "Utilization of TPU Matrix Units (higher is better): 10.7%",
         "Step time: 90.8ms (avg), 89.8ms (min), 92.2ms (max)",
-        "Infeed percentage: 1.5% (avg), 0% (min), 3% (max)",
+        "Infeed percentage: 1.50% (avg), 0% (min), 3.00% (max)",
     ]
     assert old(*arguments, "--monitoring_level=1") == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]

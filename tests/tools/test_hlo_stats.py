@@ -55,6 +55,20 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
     assert payload.scalars["idle_fraction"].value == 0.5
 
 
+@pytest.mark.parametrize(
+    ("duration_us", "told"),
+    [
+        (4, "`fusion.1` is bound by HBM: it uses 62.5 % of its peak."),
+        (100, "`fusion.1` is near no limit, nearest to HBM's: it uses 2.50 % of its peak."),
+    ],
+)
+def test_what_waits_is_not_said_to_be_bound(duration_us: int, told: str) -> None:
+    """2,500 bytes at 1 GB/s take 2.5 µs: an operation that lasts far longer waits for something else."""
+    payload = TOOL.run(tpu({"fusion.1": FUSION}, [DrawnEvent("fusion.1", 0, duration_us * US)]), None, {})
+    assert payload.verdict
+    assert told in payload.verdict.details
+
+
 def test_names_of_rows_that_are_left_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tb_tpuprof.tools.hlo_stats.N_ROWS", 1)
     events = [DrawnEvent("fusion.1", 0, US), DrawnEvent("fusion.2", 2 * US, 3 * US)]

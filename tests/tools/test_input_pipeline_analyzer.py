@@ -112,7 +112,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
     assert scalar(payload, "input_fraction") < 0.05
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
-    assert payload.verdict.text.startswith("Highly input-bound on synthetic-tpu-5: it waits 300 µs (30 %) of each of its steps")
+    assert payload.verdict.text.startswith("Highly input-bound on synthetic-tpu-5: it waits 300 µs (30.0 %) of each of its steps")
     assert table(payload, "advice")["tool"] != ["overview_page"]
 
 
@@ -164,7 +164,7 @@ def test_planted_shares_of_a_tpu_come_back(tmp_path: Path) -> None:
     first = {name: values[0] / PS_PER_MS for name, values in steps.items() if name.startswith("tc_")}
     assert first == pytest.approx({"tc_compute_ps": 0.6, "tc_infeed_ps": 0.25, "tc_outfeed_ps": 0.05, "tc_idle_ps": 0.05})
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 250 µs (25 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 250 µs (25.0 %) for data."
     assert "core synthetic-tpu:1 waits longest in 6 of 6 steps" in payload.verdict.details[0]
     host = table(payload, "host_categories")
     assert [time / PS_PER_MS for time in host["time_ps"]] == pytest.approx([1.5, 0, 0, 0, 4.5])
@@ -198,4 +198,4 @@ def test_hosts_of_a_tpu_job_are_aligned_and_the_worst_named(tmp_path: Path) -> N
     steps = table(payload, "steps")
     assert np.sum([steps[name] for name in table(payload, "breakdown")["column"]], axis=0).tolist() == steps["step_time_ps"]
     assert payload.verdict is not None
-    assert payload.verdict.details[0].startswith("synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30 %)")
+    assert payload.verdict.details[0].startswith("synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0 %)")

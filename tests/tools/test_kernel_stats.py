@@ -109,7 +109,7 @@ def warnings_of(tmp_path: Path, *kernels: Kernel) -> tuple[str, ...]:
 def test_idle_tensor_cores_are_named(tmp_path: Path) -> None:
     idle = warnings_of(tmp_path, Kernel("volta_sgemm_128x64_tn", "dense/MatMul:MatMul"), Kernel("add", "x/Add:AddV2"))
     assert len(idle) == 1
-    assert "50 % of the time" in idle[0]
+    assert "50.0 % of the time" in idle[0]
     assert "`dense/MatMul`" in idle[0]
     # A transposition before a product that does use them is no product without them.
     assert warnings_of(tmp_path, Kernel("transpose", "dense/MatMul:MatMul"), Kernel("volta_h884gemm", "dense/MatMul:MatMul")) == ()

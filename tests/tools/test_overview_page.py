@@ -34,7 +34,7 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 def test_an_input_bound_job_is_told_so() -> None:
     payload = TOOL.run(session_of(input_bound()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 17 µs (43.6 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 17.0 µs (43.6 %) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert [step.tool for step in payload.verdict.next] == ["input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
     assert payload.verdict.next[1].params == {"hosts": "worker-0", "start_ps": str(7 * PS), "end_ps": str(46 * PS)}
@@ -116,14 +116,14 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
     planted = {"device_idle_fraction": 0.12, "duty_cycle_fraction": 0.65, "flops_fraction": 50 / 197, "hbm_bandwidth_fraction": 400 / 819}
     assert {name: values[name] for name in planted} == pytest.approx(planted)
     assert values["roofline_fraction"] == pytest.approx(400 / 819)
-    assert payload.scalars["flops_fraction"].note == "50 TFLOP/s of 197 TFLOP/s a core"
+    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s a core"
     breakdown = table(payload, "breakdown")
     shares = dict(zip(breakdown["category"], breakdown["fraction"], strict=True))
     assert {name: share for name, share in shares.items() if share} == pytest.approx(
         {"Compute": 0.6, "Infeed": 0.2, "Outfeed": 0.03, "Collectives": 0.05, "Idle": 0.12}
     )
     assert payload.verdict is not None
-    assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 200 µs (20.0 %) for data."
     assert payload.verdict.next[0].tool == "input_pipeline_analyzer"
     environment = table(payload, "environment")
     facts = dict(zip(environment["name"], environment["value"], strict=True))
@@ -142,7 +142,7 @@ def test_the_slowest_host_is_named() -> None:
     payload = synthetic_tpus(1.0, 1.2)
     assert payload.scalars["step_time_avg_ps"].note == "mean over 2 hosts"
     assert payload.verdict is not None
-    assert "is the slowest of 2 hosts: its steps take 1.2 ms on average, 20 % longer" in payload.verdict.details[-1]
+    assert "is the slowest of 2 hosts: its steps take 1.20 ms on average, 20.0 % longer" in payload.verdict.details[-1]
     assert [step.tool for step in payload.verdict.next].count("pod_viewer") == 1
     alike = synthetic_tpus(1.0, 1.0).verdict
     assert alike is not None

@@ -81,7 +81,7 @@ def test_numbers_agree_with_one_another(several: Session) -> None:
 def test_verdict_names_what_and_how(several: Session) -> None:
     verdict = TOOL.run(several, None, {}).verdict
     assert verdict
-    assert (verdict.level, verdict.text) == ("bad", "4 operations of 25 in `words` cannot run on a TPU: 84 % are compatible.")
+    assert (verdict.level, verdict.text) == ("bad", "4 operations of 25 in `words` cannot run on a TPU: 84.0 % are compatible.")
     assert any("StringLookup" in detail for detail in verdict.details)
     assert any("TPUs hold no text" in detail for detail in verdict.details)
 

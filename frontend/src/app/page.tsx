@@ -51,8 +51,8 @@ function RunGone({ answer }: { answer: RunsAnswer }): VNode {
     note: dateText(info.captured_at),
     choose: () => choose({ run: info.run, hosts: [] }),
   }));
-  const more = answer.runs.length > LISTED_RUNS ? ' More are in the list at the left.' : '';
-  const why = choices.length ? `It may have been deleted or renamed, or TensorBoard runs on another directory. The newest runs that are here:${more}` : 'TensorBoard runs on a directory without any profile.';
+  const more = answer.runs.length > LISTED_RUNS ? ' (more are in the list at the left)' : '';
+  const why = choices.length ? `It may have been deleted or renamed, or TensorBoard runs on another directory. The newest runs that are here${more}:` : 'TensorBoard runs on a directory without any profile.';
   return (
     <>
       <Gone title={`There is no run "${run.value}".`} why={why} choices={choices} />

@@ -28,7 +28,7 @@ const PS_SCALES: Scale[] = [
 const LONG_SCALES: Record<string, number> = { min: 60e12, h: 3600e12 };
 
 function decimalScales(suffix: string): Scale[] {
-  return ['', 'K', 'M', 'G', 'T', 'P', 'E'].map((prefix, power) => ({ factor: 1000 ** power, label: prefix + suffix }));
+  return ['', 'k', 'M', 'G', 'T', 'P', 'E'].map((prefix, power) => ({ factor: 1000 ** power, label: prefix + suffix }));
 }
 
 function binaryScales(suffix: string): Scale[] {

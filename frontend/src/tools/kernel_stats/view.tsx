@@ -11,6 +11,7 @@ import { parseView, viewChange, type TableColumn } from '../../widgets/table/mod
 import { Table } from '../../widgets/table/table';
 import { Donut } from '../donut';
 import { donutOf } from '../donuts';
+import { shortKernel } from '../kernel_name';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { GROUPINGS, groupingOf, initialView, isComputed, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
 
@@ -23,6 +24,7 @@ function KernelTable({ table, grouping, params, setParams }: { table: PayloadTab
   const nameOf = (row: number): string => String(data.columns.find((column) => column.name === grouping.column)?.cell(row) ?? '');
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
+    if (column.name === 'kernel') return <>{shortKernel(text)}</>;
     if (column.name === 'occupancy_fraction' && isComputed(table, row)) return <span data-tip="Computed from registers, shared memory, block and the GPU's compute capability: the trace does not tell it">≈ {text}</span>;
     const launch = column.name === 'max_ps' && canOpen('trace_viewer') ? longestLaunch(table, row) : null;
     if (!launch) return undefined;

@@ -111,11 +111,13 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   // The window's ends are no round numbers: ticks between them have the labels.
   const axisLabel = { ...(style['axisLabel'] as object), showMinLabel: window.startPs === 0, showMaxLabel: false };
   const yStyle = { ...style, axisLine: { show: false }, nameGap: 10 };
+  // Beside the labels of time, not beside the right axis's 0.
+  const timeName = { name: time.label, nameLocation: 'end', nameGap: 8, nameTextStyle: { ...(style['nameTextStyle'] as object), verticalAlign: 'top', padding: [8, 0, 0, 0] } };
   return {
     ...base,
     grid: { left: LEFT_PX, right: RIGHT_PX, top: 28, bottom: 26 },
     tooltip: { ...(base['tooltip'] as object), trigger: 'axis', axisPointer: { type: 'line', snap: true }, formatter: tip(history, color) },
-    xAxis: { type: 'value', min: window.startPs / time.factor, max: window.endPs / time.factor, name: time.label, nameLocation: 'end', nameGap: 8, ...style, splitLine: { show: false }, axisLabel },
+    xAxis: { type: 'value', min: window.startPs / time.factor, max: window.endPs / time.factor, ...style, ...timeName, splitLine: { show: false }, axisLabel },
     yAxis: [
       { type: 'value', name: scale.label, min: 0, ...yStyle },
       { type: 'value', show: hasFragmentation, name: 'scattered, %', min: 0, max: 100, splitNumber: 2, ...yStyle, splitLine: { show: false } },

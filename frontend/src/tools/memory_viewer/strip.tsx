@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { useCallback, useMemo } from 'preact/hooks';
 import { format } from '../../base/units';
+import { TextFitter } from '../../canvas/text';
 import { Canvas, type Pen, type Spot } from './canvas';
 import { boxAt, edgesOf, inOrder, type Buffer, type Colours, type Order } from './model';
 
@@ -24,20 +25,22 @@ interface StripProps {
 
 type Box = [left: number, right: number];
 
+let fitter: { font: string; fit: TextFitter } | null = null;
+
+function fitted(context: CanvasRenderingContext2D, text: string, widthPx: number): string {
+  if (fitter?.font !== context.font) fitter = { font: context.font, fit: new TextFitter((part) => context.measureText(part).width) };
+  return fitter.fit.fit(text, widthPx);
+}
+
 function drawBuffer({ context, height, color }: Pen, buffer: Buffer, [left, right]: Box, colours: Colours, leastPx: number): void {
   context.globalAlpha = 0.9;
   context.fillStyle = color(colours.token(buffer));
   context.fillRect(left, 2, Math.max(right - left - (right - left > 3 ? 1 : 0), leastPx), height - 4);
   context.globalAlpha = 1;
   if (right - left <= NAME_FROM_PX) return;
-  context.save();
-  context.beginPath();
-  context.rect(left, 0, right - left - 5, height);
-  context.clip();
   context.fillStyle = color('--bg');
-  context.fillText(buffer.instruction, left + 6, height / 2 - 8);
-  context.fillText(format(buffer.sizeBytes, 'bytes'), left + 6, height / 2 + 8);
-  context.restore();
+  context.fillText(fitted(context, buffer.instruction, right - left - 11), left + 6, height / 2 - 8);
+  context.fillText(fitted(context, format(buffer.sizeBytes, 'bytes'), right - left - 11), left + 6, height / 2 + 8);
 }
 
 function drawStrip(pen: Pen, buffers: readonly Buffer[], boxOf: (i: number, width: number) => Box, colours: Colours): void {

@@ -1,9 +1,9 @@
 /** The roofline as an ECharts option: log-log axes, a line per roof, a point per operation, program and step. */
 import type { EChartsCoreOption } from 'echarts/core';
 import { paletteToken } from '../../base/color';
-import { format, threeDigits } from '../../base/units';
+import { format, scaleFor, SPACE } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors } from '../../widgets/chart';
-import { distinctPoints, extentOf, isPlaced, roofLine, sizeOf, type Point, type Roof } from './model';
+import { distinctPoints, extentOf, isPlaced, powersOfTen, roofLine, sizeOf, type Point, type Roof } from './model';
 
 export interface RooflineChart {
   points: readonly Point[];
@@ -35,16 +35,23 @@ function tip(point: Point, color: string): HTMLElement {
   ]);
 }
 
+/** A power of ten: "100 GFLOP/s", "0.01". */
+function round(value: number, unit: string): string {
+  const { factor, label } = scaleFor(value, unit);
+  return `${Number((value / factor).toPrecision(1)).toLocaleString('en-US', { maximumSignificantDigits: 1 })}${label && SPACE}${label}`;
+}
+
 const ROOF_DASHES: ('solid' | 'dashed' | 'dotted')[] = ['solid', 'dashed', 'dotted'];
 
 export function chartOption({ points, roofs, peak, categories, chosen }: RooflineChart, color: Colors): EChartsCoreOption {
   const base = baseOption(color);
   const extent = extentOf(points, roofs, peak);
   const placed = distinctPoints(points.filter(isPlaced), extent, chosen);
-  const axis = (name: string, [min, max]: [number, number], label: (value: number) => string): object => ({
-    ...axisStyle(color),
-    ...{ type: 'log', name, nameLocation: 'middle', min, max, axisLabel: { color: color('--muted'), fontSize: 11, formatter: label, hideOverlap: true } },
-  });
+  const axis = (name: string, ends: [number, number], unit: string): object => {
+    const customValues = powersOfTen(ends);
+    const axisLabel = { color: color('--muted'), fontSize: 11, formatter: (value: number) => round(value, unit), hideOverlap: true, customValues };
+    return { ...axisStyle(color), type: 'log', name, nameLocation: 'middle', min: ends[0], max: ends[1], axisTick: { show: false, customValues }, axisLabel };
+  };
   const lines = roofs.map((roof, i) => ({
     type: 'line',
     name: roof.title,
@@ -59,8 +66,8 @@ export function chartOption({ points, roofs, peak, categories, chosen }: Rooflin
     ...base,
     grid: { left: 84, right: 24, top: 16, bottom: 52 },
     tooltip: { ...(base['tooltip'] as object), trigger: 'item', formatter: ({ data }: { data: { point?: Point; itemStyle: { color: string } } }) => (data.point ? tip(data.point, data.itemStyle.color) : '') },
-    xAxis: { ...axis('Operational intensity (FLOP/byte)', extent.x, (value) => threeDigits(value)), nameGap: 30 },
-    yAxis: { ...axis('FLOP rate', extent.y, (value) => format(value, 'flops_per_s')), nameGap: 68 },
+    xAxis: { ...axis('Operational intensity (FLOP/byte)', extent.x, ''), nameGap: 30 },
+    yAxis: { ...axis('FLOP rate', extent.y, 'flops_per_s'), nameGap: 68 },
     series: [
       ...lines,
       {

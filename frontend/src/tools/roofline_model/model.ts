@@ -116,6 +116,14 @@ export function extentOf(points: readonly Point[], roofs: readonly Roof[], peak:
   return { x: ends(xs), y: ends(ys) };
 }
 
+/** Powers of ten on an axis from one to another, at most seven of them. */
+export function powersOfTen([low, high]: [number, number]): number[] {
+  const [first, last] = [Math.log10(low), Math.log10(high)].map(Math.round) as [number, number];
+  const step = Math.ceil((last - first) / 6) || 1;
+  const start = Math.ceil(first / step) * step;
+  return Array.from({ length: Math.floor((last - start) / step) + 1 }, (_, i) => Number(`1e${start + i * step}`));
+}
+
 /** A roof's corners within the extent: up to the ridge as bandwidth allows, then flat at the peak FLOP rate. */
 export function roofLine(roof: Roof, peak: number | null, { x, y }: Box): [number, number][] {
   const rate = (intensity: number): number => Math.min(peak ?? Infinity, intensity * roof.bytesPerS);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableOf } from '../testing';
-import { BOUND, distinctPoints, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
+import { BOUND, distinctPoints, extentOf, isPlaced, mainPoints, pointsOf, pointsShown, powersOfTen, roofLine, roofsOf, sizeOf, stepChoices, type Roof } from './model';
 
 const PAYLOAD = payloadOf({
   tables: {
@@ -63,5 +63,10 @@ describe('roofs', () => {
   it('and all points are within whole decades', () => {
     const { x, y } = extentOf(pointsOf(PAYLOAD, BOUND), [HBM], 1e14);
     expect([x, y]).toEqual([[1, 1000], [1e11, 1e15]]);
+  });
+  it('have labels at powers of ten, few of them', () => {
+    expect(powersOfTen([0.01, 1000])).toEqual([0.01, 0.1, 1, 10, 100, 1000]);
+    expect(powersOfTen([1e5, 1e16])).toEqual([1e6, 1e8, 1e10, 1e12, 1e14, 1e16]);
+    expect(powersOfTen([10, 10])).toEqual([10]);
   });
 });

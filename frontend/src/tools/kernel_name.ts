@@ -1,0 +1,36 @@
+/** Names of C++ kernels as people tell them apart: without namespaces, parameters and the wrapping that all of a library's share. Pure. */
+
+const EIGEN_ARRAY = /TensorMap<Tensor<(\w+)(?:, \w+)*>(?:, \w+)*>/g;
+const EIGEN_ASSIGNMENT = /^EigenMetaKernel<TensorEvaluator<TensorAssignOp<\w+, (.*)>, GpuDevice>, \w+>$/;
+const EIGEN_ELEMENTWISE = /^TensorCwise\w+Op<(.*)>$/;
+const EIGEN_WITH_SCALAR = /^scalar_(?:left|right)<\w+, \w+, (.*), \w+>$/;
+const EIGEN_OPERATION = /^(?:Tensor(\w+)Op|scalar_(\w+)_op)</;
+
+/** What stands before the first such character that is in no template. */
+function upTo(end: string, text: string): string {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (character === end && depth <= 0) return text.slice(0, i);
+    if (character === '<') depth++;
+    else if (character === '>') depth--;
+  }
+  return text;
+}
+
+/**
+ * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` → `vectorized_elementwise_kernel<4,
+ * CUDAFunctor_add<float>>`; one of Eigen's kernels → what it computes. What is no C++ template stays as it is.
+ */
+export function shortKernel(name: string): string {
+  const whole = name.replaceAll('(anonymous namespace)::', '').replace(/^void /, '');
+  if (!/^[\w:]+<.*>/.test(whole)) return name;
+  const plain = upTo('(', whole)
+    .replace(/\b[A-Za-z_]\w*::/g, '')
+    .replace(/ const\b/g, '')
+    .replace(/ >/g, '>');
+  const [, assigned] = EIGEN_ASSIGNMENT.exec(plain.replace(EIGEN_ARRAY, '$1')) ?? [];
+  if (!assigned) return plain;
+  const computed = upTo(',', EIGEN_ELEMENTWISE.exec(assigned)?.[1] ?? assigned);
+  return `Eigen ${(EIGEN_WITH_SCALAR.exec(computed)?.[1] ?? computed).replace(EIGEN_OPERATION, '$1$2<')}`;
+}

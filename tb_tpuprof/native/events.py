@@ -357,8 +357,9 @@ class Decoder:
     def read_number(
         self, p: cython.pointer(cython.const[uint8_t]), start: int64_t, pos: int64_t, end: int64_t, key: int32_t, owner: int64_t
     ) -> cython.bint:
-        """Read the number that the stat at `start` ends with, from `pos` on, and append it where that takes no thought; else nothing is
-        done.
+        """Append the number whose tag stands at `pos`, of the stat at `start`; returns whether that was all there is to do.
+
+        Where it was not (a value of another kind, a full chunk, something behind the number) nothing is done.
         """
         slot: cython.pointer(Slot) = self.slots + key
         number: uint64_t = 0

@@ -103,15 +103,15 @@ class Gathered:
 
     def shorten(self, key: int32_t, owner: int64_t):
         """Strike out the owner's stats from the end of the chunks of a key that are full."""
-        full: list = self.chunks.get(key, [])[:-1]
+        chunks: list = self.chunks.get(key, [])  # the last one is being filled
         memory: uint8_t[::1]
         n: int64_t
-        for at in range(len(full) - 1, -1, -1):
-            memory, n, first, kind = full[at]
+        for at in range(len(chunks) - 2, -1, -1):
+            memory, n, first, kind = chunks[at]
             rows = cython.cast(cython.pointer(StatRow), cython.address(memory[0]))
             while n > 0 and owner == (first + n - 1 if kind else rows[n - 1].owner):
                 n -= 1
-            self.chunks[key][at] = (full[at][0], n, first, kind)
+            chunks[at] = (chunks[at][0], n, first, kind)
             if n:
                 break
 

@@ -78,7 +78,8 @@ class _Helper:
                 self._questions.flush()
             before.wait()
             result, error, where = pickle.load(self._answers)
-        except (OSError, EOFError) as broken:
+        except (OSError, EOFError, pickle.UnpicklingError) as broken:  # the last: it died in the middle of an answer
+            self._process.kill()
             raise BrokenExecutor(f"a process has ended with the exit code {self._process.wait()}") from broken
         finally:
             answered.set()

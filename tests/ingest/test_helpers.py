@@ -112,6 +112,24 @@ def end_helper(process: int) -> None:
     time.sleep(0.3)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the pipe there")
+def test_an_answer_that_breaks_off_is_no_answer() -> None:
+    with Helped(2) as pool:
+        errors = [call.exception() for call in [pool.submit(half_an_answer, os.getpid()) for _ in range(6)]]
+    assert any(error and isinstance(error.__cause__, pickle.UnpicklingError) for error in errors)
+    assert all(error is None or isinstance(error, BrokenExecutor) for error in errors)
+
+
+def half_an_answer(process: int) -> None:
+    """Write the beginning of a pickle where the answers go, and end; in the first process only wait."""
+    if os.getpid() == process:
+        time.sleep(0.3)
+        return
+    answers = max(int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}"))
+    os.write(answers, pickle.dumps(["x"] * 1000)[:20])
+    os._exit(5)
+
+
 def test_what_has_not_begun_is_left_when_the_question_is() -> None:
     begin = time.perf_counter()
     with Helped(2) as pool:

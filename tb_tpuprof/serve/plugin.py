@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -10,7 +9,6 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
-from tb_tpuprof.ingest.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.ingest.runs import has_runs
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
@@ -32,7 +30,7 @@ class _Plugin(base_plugin.TBPlugin):  # type: ignore[misc]
         flags = getattr(context, "flags", None)
         self.logdirs = Logdirs.of(context.logdir or "", getattr(flags, "logdir_spec", "") or "")
         self._rules = CaptureRules.of(flags)
-        self._executor = str(getattr(flags, "tpuprof_executor", "") or os.environ.get(EXECUTOR_VARIABLE, "") or "auto")
+        self._executor = str(getattr(flags, "tpuprof_executor", "") or "")  # empty: as the environment says, else auto
         self._watch = RunWatch(self.logdirs)
 
     def get_plugin_apps(self) -> Mapping[str, Any]:

@@ -174,6 +174,14 @@ def test_unknown_executors_are_refused(name: str, run: Path) -> None:
         Session(str(run), executor=name)
 
 
+def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TPUPROF_EXECUTOR", raising=False)
+    assert Session(str(run)).executor == "auto"
+    monkeypatch.setenv("TPUPROF_EXECUTOR", "threads")
+    assert Session(str(run)).executor == "threads"
+    assert Session(str(run), executor="processes").executor == "processes"
+
+
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 4)
     for n_hosts, is_far in ((2, False), (16, False), (17, True)):

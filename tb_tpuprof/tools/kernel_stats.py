@@ -178,7 +178,7 @@ def pie(table: Table) -> Table:
         Column("total_ps", "Total time", values, "ps"),
         Column("fraction", "Share", values / (int(values.sum()) or 1), "fraction"),
     )
-    return Table(table.title, columns, f"{n_others} more in Other" if n_others else "")
+    return Table(table.title, columns, f"{n_others:,} more in Other" if n_others else "")
 
 
 def _scalars(found: Kernels) -> dict[str, Scalar]:

@@ -5,6 +5,7 @@ import type { HostInfo, ToolInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
 import { format } from '../base/units';
 import { choose, hosts } from '../state/selection';
+import { Breakable } from '../widgets/breakable';
 
 const FILTER_FROM = 11;
 const BLOCK = 32;
@@ -28,7 +29,9 @@ function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VN
     <div class="host">
       <label>
         <input type="checkbox" checked={!chosen.length || chosen.includes(host.host)} onChange={() => choose({ hosts: toggled(all, chosen, host.host) })} />
-        <span data-tip={host.host}>{host.host}</span>
+        <span data-tip={host.host}>
+          <Breakable name={host.host} />
+        </span>
       </label>
       <button type="button" class="only" aria-label={`Only ${host.host}`} onClick={() => choose({ hosts: [host.host] })}>
         only
@@ -43,7 +46,9 @@ function OneHost({ host, isOn }: { host: HostInfo; isOn: boolean }): VNode {
     <div class="host">
       <label>
         <input type="radio" name="host" checked={isOn} onChange={() => choose({ hosts: [host.host] })} />
-        <span data-tip={host.host}>{host.host}</span>
+        <span data-tip={host.host}>
+          <Breakable name={host.host} />
+        </span>
       </label>
       <small>{format(host.size_bytes, 'bytes')}</small>
     </div>

@@ -1,11 +1,12 @@
 /** The chosen run as a button; it opens the list of runs, newest first, with a search. */
-import { Fragment, type VNode } from 'preact';
+import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RunInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
 import { dateText, format, plural } from '../base/units';
 import { loadRuns, runs } from '../state/catalog';
 import { choose, run } from '../state/selection';
+import { Breakable } from '../widgets/breakable';
 import { useDismiss } from '../widgets/popup';
 
 /** More are found by searching. */
@@ -80,21 +81,6 @@ function RunList({ close }: { close: () => void }): VNode {
         </button>
       </p>
     </div>
-  );
-}
-
-/** A long path breaks after its slashes rather than anywhere. */
-function Breakable({ name }: { name: string }): VNode {
-  const parts = name.split(/(?<=\/)/);
-  return (
-    <>
-      {parts.map((part, i) => (
-        <Fragment key={i}>
-          {i > 0 && <wbr />}
-          {part}
-        </Fragment>
-      ))}
-    </>
   );
 }
 

@@ -148,7 +148,7 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
         slices.append(("Other", rest))
     whole = sum(total) or 1
     times = np.array([time for _, time in slices], np.int64)
-    note = f"{len(order) - N_SLICES} more in Other" if rest else ""
+    note = f"{len(order) - N_SLICES:,} more in Other" if rest else ""
     columns = (
         text_column("name", "Name", [name for name, _ in slices]),
         _number("self_time_ps", "Self time", times, "ps"),

@@ -29,4 +29,4 @@ def shares_table(title: str, names: Words, time_ps: npt.NDArray[np.int64], none:
         Column("self_time_ps", "Self time", times, "ps"),
         Column("fraction", "Share", times / (int(times.sum()) or 1), "fraction"),
     )
-    return Table(title, columns, f"{len(taken) - N_SLICES} more in Other" if rest else "")
+    return Table(title, columns, f"{len(taken) - N_SLICES:,} more in Other" if rest else "")

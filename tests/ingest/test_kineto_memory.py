@@ -107,7 +107,7 @@ def test_devices_are_told_apart_by_type_and_number(tmp_path: Path) -> None:
 def test_what_the_file_does_not_tell_is_unknown(tmp_path: Path) -> None:
     payload = payload_of(tmp_path, [op("aten::mm", 0, 9), mark(1, 64, (CPU, -1), Addr=1)])
     assert payload.verdict
-    assert payload.verdict.text == "`cpu` holds 64 B at its peak, at 1 µs."
+    assert payload.verdict.text == "`cpu` holds 64 B at its peak, at 1.00 µs."
     assert payload.verdict.level == "unknown"
     assert all(
         payload.scalars[name].value is None for name in ("capacity_bytes", "free_bytes", "fragmentation_fraction", "lifetime_peak_bytes")
@@ -136,7 +136,7 @@ def test_the_captured_job_leaks_what_was_planted(tmp_path: Path) -> None:
     assert payload.verdict
     assert payload.verdict.level == "warn"
     assert "256 KiB per step" in payload.verdict.details[0]
-    assert "`aten::zeros`: 2 MiB in 8 allocations" in payload.verdict.details[0]
+    assert "`aten::zeros`: 2.00 MiB in 8 allocations" in payload.verdict.details[0]
     assert "after" not in payload.verdict.details[0].split(".")[0]  # the capacity of the host is not known
 
 

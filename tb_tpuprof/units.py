@@ -61,7 +61,7 @@ def format_value(value: float | int | bool | None, unit: str) -> str:
     if unit in ("flops_per_s", "bytes_per_s", "flops_per_byte"):
         word = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "flops_per_byte": "FLOP/B"}[unit]
         return _scaled(value, _DECIMAL, " ") + word if unit != "flops_per_byte" else f"{three_digits(value)} {word}"
-    return f"{value:,.0f}" if value == int(value) else three_digits(value)
+    return f"{int(value):,}" if value == int(value) else three_digits(value)
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], gap: str) -> str:

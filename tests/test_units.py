@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_time
+from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_bytes, format_time, format_value, three_digits
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,16 @@ from tb_tpuprof.units import PS_PER_MS, PS_PER_S, format_time
 )  # fmt: skip
 def test_a_time_is_told_in_the_unit_that_reads_best(value_ps: float, text: str) -> None:
     assert format_time(value_ps) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (2, "2.00"), (9.996, "10.0"), (999.6, "1,000"), (0.012345, "0.0123"), (0, "0")]
+)
+def test_a_number_has_three_digits(value: float, text: str) -> None:
+    assert three_digits(value) == text
+
+
+def test_whole_numbers_stay_whole() -> None:
+    assert format_value(2**63 - 1, "id") == "9,223,372,036,854,775,807"
+    assert format_value(2.0, "") == "2"
+    assert [format_bytes(size) for size in (0, 5, 1023.9, 20 * 2**30)] == ["0 B", "5 B", "1.00 KiB", "20.0 GiB"]

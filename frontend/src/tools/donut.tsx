@@ -6,7 +6,6 @@ import { exactText, format } from '../base/units';
 import { baseOption, Chart, tipElement, type Colors } from '../widgets/chart';
 import { Tail } from '../widgets/tail';
 import './donut.css';
-import { shortKernel } from './kernel_name';
 import { isPath, shownShares, type Donut as DonutData, type Slice } from './donuts';
 
 const SIZE_PX = 150;
@@ -66,7 +65,7 @@ export function Donut({ donut, onPick }: { donut: DonutData; onPick: (name: stri
             <li key={slice.name}>
               <button type="button" aria-pressed={!hidden.has(slice.name)} data-tip={`${slice.title}\n${format(slice.timePs, 'ps')} ${donut.timeName.toLowerCase()}`} onClick={() => toggle(slice.name)}>
                 <span class="dot" style={{ background: `var(${slice.token})` }} />
-                <span class="name">{isPath(slice.title) ? <Tail text={slice.title} /> : shortKernel(slice.title)}</span>
+                <span class="name">{isPath(slice.title) ? <Tail text={slice.title} /> : slice.label}</span>
                 <b>{share === undefined ? 'off' : format(share, 'fraction')}</b>
               </button>
             </li>

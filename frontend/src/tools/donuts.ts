@@ -6,6 +6,8 @@ import { paletteToken } from '../base/color';
 export interface Slice {
   name: string;
   title: string;
+  /** What the list beside the donut says where the title is no path. */
+  label: string;
   token: string;
   timePs: number | null;
   fraction: number;
@@ -23,19 +25,19 @@ export interface Donut {
 /** Slices that are no operation have the colour of idle time. */
 const GREY = /^(idle|others?)$/i;
 
-function slicesOf(table: Table, timeColumn: string): Slice[] {
+function slicesOf(table: Table, timeColumn: string, labelOf: (title: string) => string): Slice[] {
   let nColours = 0;
   return Array.from({ length: table.n_rows }, (_, row) => {
     const { name, [timeColumn]: time, fraction } = rowOf(table, row);
     const title = typeof name === 'string' ? name : 'unknown';
     const token = GREY.test(title) ? '--c-idle' : paletteToken(nColours++);
-    return { name: `${row}`, title, token, timePs: typeof time === 'number' ? time : null, fraction: typeof fraction === 'number' ? fraction : 0 };
+    return { name: `${row}`, title, label: labelOf(title), token, timePs: typeof time === 'number' ? time : null, fraction: typeof fraction === 'number' ? fraction : 0 };
   });
 }
 
 /** The donut of a table with `name`, a time and `fraction`; none where nothing took time. */
-export function donutOf(name: string, table: Table | undefined, timeColumn: string): Donut[] {
-  const slices = table ? slicesOf(table, timeColumn).filter((slice) => slice.fraction > 0) : [];
+export function donutOf(name: string, table: Table | undefined, timeColumn: string, labelOf = (title: string): string => title): Donut[] {
+  const slices = table ? slicesOf(table, timeColumn, labelOf).filter((slice) => slice.fraction > 0) : [];
   return table && slices.length ? [{ name, title: table.title, note: table.note, timeName: numberColumn(table, timeColumn)?.title ?? 'Time', slices }] : [];
 }
 

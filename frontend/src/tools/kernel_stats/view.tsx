@@ -11,7 +11,7 @@ import { parseView, viewChange, type TableColumn } from '../../widgets/table/mod
 import { Table } from '../../widgets/table/table';
 import { Donut } from '../donut';
 import { donutOf } from '../donuts';
-import { shortKernel } from '../kernel_name';
+import { shortKernel } from './kernel_name';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { GROUPINGS, groupingOf, initialView, isComputed, longestLaunch, TOTALS, withoutTable, type Grouping } from './model';
 
@@ -54,7 +54,7 @@ function KernelTable({ table, grouping, params, setParams }: { table: PayloadTab
 export function KernelStatsView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
   const grouping = groupingOf(params['by']);
   const table = payload.tables[grouping.table];
-  const donuts = useMemo(() => [...donutOf('kernel', payload.tables['top_kernels'], 'total_ps'), ...donutOf('library', payload.tables['top_libraries'], 'total_ps')], [payload]);
+  const donuts = useMemo(() => [...donutOf('kernel', payload.tables['top_kernels'], 'total_ps', shortKernel), ...donutOf('library', payload.tables['top_libraries'], 'total_ps')], [payload]);
   const pick = (column: string, name: string): void => setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
   const choose = (name: string): void => setParams({ ...withoutTable(params), by: name === GROUPINGS[0]?.name ? undefined : name }, 'push');
   if (!table?.n_rows && !payload.tables['kernels']?.n_rows) return <></>;

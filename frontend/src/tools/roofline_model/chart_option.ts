@@ -38,7 +38,7 @@ function tip(point: Point, color: string): HTMLElement {
 /** A power of ten: "100 GFLOP/s", "0.01". */
 function round(value: number, unit: string): string {
   const { factor, label } = scaleFor(value, unit);
-  return `${Number((value / factor).toPrecision(1)).toLocaleString('en-US', { maximumSignificantDigits: 1 })}${label && SPACE}${label}`;
+  return `${(value / factor).toLocaleString('en-US', { maximumSignificantDigits: 1 })}${label && SPACE}${label}`;
 }
 
 const ROOF_DASHES: ('solid' | 'dashed' | 'dotted')[] = ['solid', 'dashed', 'dotted'];

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, marked, values_at
 from tb_tpuprof.errors import ProfilerError
@@ -80,16 +81,17 @@ def hlo_links(trace: Trace) -> HloLinks:
     events, program, string = (np.concatenate((own, other[fresh])) for own, other in zip((events, program, string), more, strict=True))
     order = np.argsort(events, kind="stable")
     numbers, code = distinct_codes(program[order])
-    keys, op = distinct_codes(code * len(trace.strings) + string[order])
-    of_program, text = np.divmod(keys, len(trace.strings))
+    strings = hlo_op_texts(trace).strings
+    keys, op = distinct_codes(code * len(strings) + string[order])
+    of_program, text = np.divmod(keys, len(strings))
     unreadable: dict[int, str] = {}
     instruction = np.full(len(keys), -1, np.int64)
     for i, number in enumerate(numbers.tolist()):
         module = _module(trace, number, unreadable)
         if module is not None:
             mine = np.flatnonzero(of_program == i)
-            instruction[mine] = _rows_named(trace.strings, text[mine], module)
-    return HloLinks(numbers[of_program], text, instruction, trace.strings, events[order], op, unreadable)
+            instruction[mine] = _rows_named(strings, text[mine], module)
+    return HloLinks(numbers[of_program], text, instruction, strings, events[order], op, unreadable)
 
 
 def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
@@ -104,11 +106,10 @@ def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
 
 def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
     """Events with the stats `hlo_op` and `program_id`, with both."""
-    texts = trace.event_stats.texts("hlo_op")
-    rows, first = np.unique(texts.owner, return_index=True)
+    texts = hlo_op_texts(trace)
     known, program = first_ints(trace, "program_id")
-    rows, mine, theirs = np.intersect1d(rows, known, assume_unique=True, return_indices=True)
-    return rows.astype(np.int64), program[theirs], texts.value[first][mine].astype(np.int64)
+    rows, mine, theirs = np.intersect1d(texts.owner, known, assume_unique=True, return_indices=True)
+    return rows.astype(np.int64), program[theirs], texts.text[mine]
 
 
 def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:

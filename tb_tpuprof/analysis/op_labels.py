@@ -10,10 +10,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import ascends, number, split
 from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
@@ -51,11 +53,11 @@ class Labels:
 
 
 class _Numbers:
-    """Numbers for texts: strings of the trace have their ids, further texts numbers beyond."""
+    """Numbers for texts: the given strings have their ids, further texts numbers beyond."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.strings = trace.strings
-        self.n = len(trace.strings)
+    def __init__(self, strings: Strings) -> None:
+        self.strings = strings
+        self.n = len(strings)
         self.more: dict[str, int] = {}
 
     def of(self, text: str) -> int:
@@ -99,14 +101,15 @@ def _program(trace: Trace, program_id: int, event: int) -> _Program:
 
 
 def of_rows(trace: Trace, rows: Rows) -> Labels:
-    """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` and `tf_op`.
+    """Labels of kernels and of XLA:CPU's operations, from their stats `program_id`, `hlo_op` (see `hlo_op_texts`) and `tf_op`.
 
     An event is named as the HLO of its program names its instruction, which tells the source line too, or else by its `tf_op`:
     PJRT's says no more than that a program of XLA's runs (`XlaModule:`), which names nothing.
     """
-    numbers, span = _Numbers(trace), len(trace.strings) + 1
+    ops = hlo_op_texts(trace)
+    numbers, span = _Numbers(ops.strings), len(ops.strings) + 1
     program_id = _at(rows, *first_ints(trace, "program_id"))
-    hlo_op, no_text = _text_ids(trace, "hlo_op", rows), trace.strings.find("")
+    hlo_op, no_text = ops.at(rows), trace.strings.find("")
     of_program, _ = split(np.empty(0, np.int32), program_id)
     of, at = split(of_program, hlo_op)
     named = np.full(len(at), -1, np.int64)
@@ -120,7 +123,7 @@ def of_rows(trace: Trace, rows: Rows) -> Labels:
     module = np.array([numbers.of(known.name) for known in programs], np.int64)[place] if len(at) else place
     source = np.full(len(at), -1, np.int64)
     for label in np.flatnonzero((op >= 0) & (distinct[place] >= 0)).tolist() if any(known.module for known in programs) else ():
-        named[label], source[label] = _from_hlo(programs[place[label]], trace.strings.get(int(op[label])), int(named[label]), numbers)
+        named[label], source[label] = _from_hlo(programs[place[label]], ops.strings.get(int(op[label])), int(named[label]), numbers)
     for code in np.unique(named[named >= 0]).tolist():
         if code < numbers.n and trace.strings.get(code).startswith(NO_OPERATION):
             named[named == code] = -1
@@ -132,7 +135,7 @@ def of_metadata(trace: Trace, rows: Rows) -> Labels:
     n = len(trace.metadata)
     framework_op, source = (trace.metadata_stats.dense_texts(key, n).astype(np.int64) for key in ("tf_op", "source"))
     none = np.full(n, -1, np.int64)
-    return Labels(trace.events["metadata"][rows].astype(np.int32), none, none, framework_op, source, _Numbers(trace).texts())
+    return Labels(trace.events["metadata"][rows].astype(np.int32), none, none, framework_op, source, _Numbers(trace.strings).texts())
 
 
 def _from_hlo(program: _Program, hlo_op: str, framework_op: int, numbers: _Numbers) -> tuple[int, int]:

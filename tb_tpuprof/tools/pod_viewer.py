@@ -101,17 +101,15 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         ("Whole capture", "from the first operation to the last") if is_whole else ("Job's step time", f"{what}, slowest core")
     )
     mean = Scalar(total, "ps", "Mean of the cores", what) if is_whole else Scalar(total, "ps", "Mean step time", f"{what} and cores")
-    return {
-        "n_hosts": Scalar(len(pod.hosts), "count", "Hosts"),
-        **_counted(pod),
-        "n_steps": n_steps,
-        "job_step_ps": Scalar(job, "ps", job_title, note),
-        "step_ps": mean,
-        "max_own_ps": Scalar(float(own[slowest]), "ps", "Longest own time", core_name(pod, slowest)),
-        "median_own_ps": Scalar(float(np.median(own)), "ps", "Median own time", "without waiting for others"),
-        **_shares(pod, rows, total or 1.0),
-        "step": Scalar(step, "id", "Place of the step shown, -1 for the mean of all"),
-    }  # fmt: skip
+    found = {"n_hosts": Scalar(len(pod.hosts), "count", "Hosts"), **_counted(pod), "n_steps": n_steps}
+    found["job_step_ps"] = Scalar(job, "ps", job_title, note)
+    if len(pod.cores) > 1:
+        found["step_ps"] = mean
+    if pod.is_synchronous:
+        found["max_own_ps"] = Scalar(float(own[slowest]), "ps", "Longest own time", core_name(pod, slowest))
+        found["median_own_ps"] = Scalar(float(np.median(own)), "ps", "Median own time", "without waiting for others")
+    found |= _shares(pod, rows, total or 1.0)
+    return found | {"step": Scalar(step, "id", "Place of the step shown, -1 for the mean of all")}
 
 
 def _counted(pod: Pod) -> dict[str, Scalar]:
@@ -131,10 +129,12 @@ def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
     def share(*parts: Part) -> float:
         return float(pod.part_ps[:, rows][:, :, list(parts)].sum(axis=2).mean()) / total
 
-    wait = Scalar(share(Part.COLLECTIVE_WAIT, Part.RECV), "fraction", "Waiting for others", "in collectives and receiving")
+    found = {}
     if pod.collectives and not pod.is_wait_known:
-        wait = Scalar(None, "fraction", "Waiting for others", "unknown: one participant of each collective was captured")
-    found = {"wait_fraction": wait}
+        found["wait_fraction"] = Scalar(None, "fraction", "Waiting for others", "unknown: one participant of each collective was captured")
+    elif pod.is_synchronous:
+        waits = share(Part.COLLECTIVE_WAIT, Part.RECV)
+        found["wait_fraction"] = Scalar(waits, "fraction", "Waiting for others", "in collectives and receiving")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
         found["copy_wait_fraction"] = Scalar(share(Part.COPY_WAIT), "fraction", "Waiting for copies", "asynchronous ones, mean per core")
     found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core")

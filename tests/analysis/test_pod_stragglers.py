@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from tb_tpuprof.analysis.pod import pod_host
-from tb_tpuprof.analysis.pod_groups import groups_by_ends
 from tb_tpuprof.analysis.pod_collectives import GroupsFrom
+from tb_tpuprof.analysis.pod_groups import groups_by_ends
 from tb_tpuprof.analysis.pod_join import join
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod_stragglers import gain, others_median, slow_units, stragglers

@@ -25,6 +25,7 @@ from tb_tpuprof.trace.collectives import SEND_RECEIVE
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MAX_CHANNELS = 20_000
+_MOST_GAP_NS = 10**9  # by which clocks that nobody synchronised may be off
 _MOST_GROUPED = 16  # operations whose groups are looked for in the times of all cores
 
 
@@ -165,7 +166,7 @@ def _mean(rows: Sequence[Int64s], n: int) -> Floats:
 def _captured_apart(start_ns: Sequence[int], parts: Sequence[PodHost]) -> dict[int, int]:
     """Hosts whose steps do not overlap in time with those of the largest set that do, and how many ns lie between (negative: before).
 
-    Of sets of equal size the first in time counts.
+    Of sets of equal size the first in time counts. Clocks of hosts that are one may be off by a second.
     """
     spans = []
     for i, part in enumerate(parts):
@@ -175,7 +176,7 @@ def _captured_apart(start_ns: Sequence[int], parts: Sequence[PodHost]) -> dict[i
     sets: list[list[tuple[int, int, int]]] = []
     latest = 0
     for span in sorted(spans):
-        if sets and span[0] < latest:
+        if sets and span[0] < latest + _MOST_GAP_NS:
             sets[-1].append(span)
         else:
             sets.append([span])

@@ -39,9 +39,7 @@ def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
         text = f"Only one {_unit(pod)} was profiled: {share} of its {_time(pod)} is {_word(pod, largest)}."
         return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, details[1:])
     if _are_alike(pod):
-        text = (
-            f"All {count(len(pod.cores), _unit(pod))} do the same work: {_time(pod)} each, {share} of it {part_text(pod, largest).title}."
-        )
+        text = f"All {_cores(pod)} do the same work: of {_time(pod)} on each, {share} is {_word(pod, largest)}."
         return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, details[1:])
     if len(pod.step_names) < MIN_STEPS:
         return Verdict("unknown", _spread_text(pod), "", details)

@@ -164,7 +164,7 @@ def collectives_table(pod: Pod) -> Table:
     wait = [one.wait_ps if one.is_wait_known else np.nan for one in rows]
     rates = {name: [getattr(one, name) for one in rows] for name in ("algorithm_bytes_per_s", "bus_bytes_per_s")}
     algorithm, bus = (np.array([np.nan if rate is None else rate for rate in found], np.float64) for found in rates.values())
-    per = "per capture" if pod.step_names == (WHOLE,) else "per step"
+    per = _per(pod)
     return Table("Collectives", (
         text_column("op", "Operation", [_operation(one) for one in rows]),
         text_column("kind", "Kind", [one.op.kind for one in rows]),
@@ -200,6 +200,10 @@ def _operation(one: Collective) -> str:
     return f"{one.op.kind} {shown}" + (f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else "")
 
 
+def _per(pod: Pod) -> str:
+    return "per capture" if pod.step_names == (WHOLE,) else "per step"
+
+
 def _groups_text(groups: Sequence[tuple[int, ...]], most: int = 40_000) -> str:
     text = ""
     for group in groups:
@@ -220,7 +224,7 @@ def channels_table(pod: Pod) -> Table:
         Column("latency_ps", "Latency", np.array([one.latency_ps for one in rows]), "ps"),
         Column("bytes_per_s", "Bandwidth", np.array([one.bytes_per_s or np.nan for one in rows], np.float64), "bytes_per_s"),
         Column("send_delay_ps", "Send delay", np.array([one.send_delay_ps for one in rows]), "ps", description=_DELAY_HELP),
-        Column("n_per_step", "Times per step", np.array([one.n_per_step for one in rows]), "count"),
+        Column("n_per_step", f"Times {_per(pod)}", np.array([one.n_per_step for one in rows]), "count"),
         text_column("ops", "Operations", [", ".join(one.ops) for one in rows]),
         Column("channel_id", "Channel", np.array([one.channel_id or np.nan for one in rows], np.float64), "id"),
         Column("source_row", "From row", np.array([one.source for one in rows], np.float64), "id"),

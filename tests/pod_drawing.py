@@ -17,9 +17,17 @@ _RUN = re.compile(r"(\S+):(\d+)-(\d+)")
 
 
 def drawn_pod(
-    hosts: Sequence[Sequence[str]], ops: Mapping[str, str], program: bytes = b"", step_us: int = 1000, first_core: int = 0
+    hosts: Sequence[Sequence[str]],
+    ops: Mapping[str, str],
+    program: bytes = b"",
+    step_us: int = 1000,
+    first_core: int = 0,
+    has_steps: bool = True,
 ) -> dict[str, bytes]:
-    """Files by host. `ops`: categories by name. The cores' ids in the pod begin at `first_core`; two sit on a chip."""
+    """Files by host. `ops`: categories by name. The cores' ids in the pod begin at `first_core`; two sit on a chip.
+
+    Without `has_steps` the same runs are not marked as steps.
+    """
     result, core = {}, first_core
     for number, cores in enumerate(hosts):
         space = xspace_class()()
@@ -27,7 +35,7 @@ def drawn_pod(
             plane = PlaneWriter(space, f"/device:TPU:{local}")
             details = core_details(local, local // 2) + field(5, core // 2) + field(6, core)  # the last of several counts
             plane.stats(plane.plane, {"device_type_string": "TPU v3", "core_details": details})
-            _core(plane, text, ops, step_us)
+            _core(plane, text, ops, step_us, has_steps)
             core += 1
         if program:
             PlaneWriter(space, "/host:metadata").metadata(f"jit_train({PROGRAM})", {"Hlo Proto": program})
@@ -36,13 +44,14 @@ def drawn_pod(
     return result
 
 
-def _core(plane: PlaneWriter, text: str, ops: Mapping[str, str], step_us: int) -> None:
+def _core(plane: PlaneWriter, text: str, ops: Mapping[str, str], step_us: int, has_steps: bool) -> None:
     for symbol, (name, category) in enumerate(ops.items(), 1):
         stats: dict[str, Stat] = {"program_id": PROGRAM, "symbol_id": symbol, "hlo_category": category}
         plane.metadata(f"%{name} = {category}()", stats, name)
     steps, line = (plane.line(name, i + 1, 1_000_000) for i, name in enumerate(("Steps", "XLA Ops")))
     for step in range(N_STEPS):
-        plane.event(steps, str(step), step * step_us * PS_PER_US, step_us * PS_PER_US)
+        if has_steps:
+            plane.event(steps, str(step), step * step_us * PS_PER_US, step_us * PS_PER_US)
         for name, begin, end in _RUN.findall(text):
             start = (step * step_us + int(begin)) * PS_PER_US
             plane.event(line, f"%{name} = {ops[name]}()", start, (int(end) - int(begin)) * PS_PER_US)

@@ -139,8 +139,13 @@ def analysed(pod: Pod, with_hlo: bool = True) -> list[PodHost]:
             ops, spent_ps[mine].astype(np.int64), since_ps[mine].mean(axis=1), (since_ps + spent_ps)[mine].mean(axis=1),
             np.full((per_host, n_ops), pod.n_steps), last_ps[mine].astype(np.int64)[:, :, : 0 if with_hlo else n_ops],
         )  # fmt: skip
-        whole = part_ps[mine].astype(np.int64), total_ps[mine].astype(np.int64)
-        result.append(PodHost(f"synthetic-pod-{host}", "TPU", "TPU v3", 1_000_000, steps, cores, *whole, transfers))
+        works = (arrive + times.reduce)[mine].max(axis=0) + PERMUTE_US - times.stall[mine].min(axis=0)
+        whole = (
+            part_ps[mine].astype(np.int64),
+            total_ps[mine].astype(np.int64),
+            np.rint((times.length - works) * PS_PER_US).astype(np.int64),
+        )
+        result.append(PodHost(f"synthetic-pod-{host}", "TPU", "TPU v3", per_host, 1_000_000, steps, cores, *whole, transfers))
     return result
 
 

@@ -17,8 +17,9 @@ from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
-from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_category, parts_of_classes
-from tb_tpuprof.analysis.pod_transfers import TransferOp, transfer_ops
+from tb_tpuprof.analysis.pod_comms import exchanges
+from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_op, parts_of_classes
+from tb_tpuprof.analysis.pod_transfers import TransferOp
 from tb_tpuprof.analysis.proto_fields import number_field
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
@@ -29,17 +30,22 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 WHOLE = "capture"
+_TIMES = ("step", "begin_ps", "duration_ps")
 
 
 @dataclass(frozen=True)
 class PodCore:
-    """A core (TPU), GPU, or where there is neither the host. `chip`: within the host; `chip_id`, `core_id`: of the pod, -1 unknown."""
+    """A core (TPU), GPU, or where there is neither the host.
+
+    `chip`: within the host; `chip_id`, `core_id`: of the pod; `rank`: of the process in its job (PyTorch); -1 unknown.
+    """
 
     name: str
     ordinal: int
     chip: int
     chip_id: int = -1
     core_id: int = -1
+    rank: int = -1
 
 
 @dataclass(frozen=True)
@@ -60,64 +66,94 @@ class Transfers:
 
 @dataclass(frozen=True)
 class PodHost:
-    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from waiting for others."""
+    """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; collectives are not yet told from waiting for others.
+
+    `n_devices`: accelerators that the host has, of which `cores` ran something in these steps. `all_idle_ps`: by step, the time in
+    which none of them ran anything.
+    """
 
     host: str
     kind: str
     device: str
+    n_devices: int
     start_ns: int
     steps: Steps
     cores: tuple[PodCore, ...]
     part_ps: Int64s
     total_ps: Int64s
+    all_idle_ps: Int64s
     transfers: Transfers
 
 
 @dataclass(frozen=True)
 class _Core:
-    """Events of one core that ran in one of the steps: step, name, times since the step's start, time counted."""
+    """Events of one core that ran in one of the steps: step, row, times since the step's start, time counted."""
 
     total_ps: Int64s
     part_ps: Int64s
     step: Int64s
-    metadata: Int64s
+    rows: Int64s
     begin_ps: Int64s
     duration_ps: Int64s
     step_start_ps: Int64s
 
 
 def pod_host(trace: Trace) -> PodHost:
-    """Cores and steps of one host. A TPU without steps has one: the whole capture."""
+    """Cores and steps of one host. Accelerators without steps have one: the whole capture."""
     found, roles = steps(trace), planes(trace)
     kind = roles.hardware
+    if not len(found) and kind in ("TPU", "GPU"):
+        found = _whole(trace, kind)
+    devices: tuple[int, ...] = ()
     if kind == "TPU" and roles.tensor_cores:
-        if not len(found):
-            found = _whole(trace, roles.tensor_cores)
-        chosen, made = roles.tensor_cores, [_tpu_core(trace, plane, found) for plane in roles.tensor_cores]
+        chosen = devices = roles.tensor_cores
+        made = [_tpu_core(trace, plane, found) for plane in chosen]
     elif kind == "GPU":
         pairs = [(plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None]
-        chosen, made = tuple(plane for plane, _ in pairs), [core for _, core in pairs]
+        devices, chosen, made = roles.gpus, tuple(plane for plane, _ in pairs), [core for _, core in pairs]
     else:
         chosen, made = (), [_cpu_core(found)] if len(found) else []
     cores = _places(trace, chosen) if chosen else tuple(PodCore(trace.info.host, 0, 0) for _ in made)
     n = len(found)
     part_ps = np.array([core.part_ps for core in made], np.int64).reshape(len(made), n, N_PARTS)
     total_ps = np.array([core.total_ps for core in made], np.int64).reshape(len(made), n)
-    device = hardware(trace).device
-    return PodHost(trace.info.host, kind, device, trace.info.start_ns, found, cores, part_ps, total_ps, _transfers(trace, made, n))
+    return PodHost(
+        trace.info.host, kind, hardware(trace).device, len(devices), trace.info.start_ns, found, cores, part_ps, total_ps,
+        _all_idle(trace, made, found), _transfers(trace, made, n),
+    )  # fmt: skip
 
 
-def _whole(trace: Trace, tensor_cores: tuple[int, ...]) -> Steps:
+def _whole(trace: Trace, kind: str) -> Steps:
     """The time from the first to the last operation as one step."""
-    spans = [device_spans(trace, line) for plane in tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
-    spans = [span for span in spans if len(span.rows)]
-    start = min((int(span.start_ps[0]) for span in spans), default=0)
-    end = max((int((span.start_ps + span.duration_ps).max()) for span in spans), default=0)
+    roles = planes(trace)
+    if kind == "TPU":
+        spans = [device_spans(trace, line) for plane in roles.tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
+        times = [(int(span.start_ps[0]), int((span.start_ps + span.duration_ps).max())) for span in spans if len(span.rows)]
+    else:
+        events = [rows for plane in roles.gpus if len(rows := _launched(trace, plane))]
+        starts = trace.events["start_ps"]
+        times = [(int(starts[rows].min()), int((starts[rows] + trace.events["duration_ps"][rows]).max())) for rows in events]
+    start, end = min((first for first, _ in times), default=0), max((last for _, last in times), default=0)
     class_ps = np.zeros((1, N_CLASSES), np.int64)
     class_ps[0, TimeClass.UNKNOWN] = end - start
     one = np.array([end - start], np.int64)
     kept, names = (slice(0, 1), (WHOLE,)) if end > start else (slice(0, 0), ())
     return Steps(np.array([-1], np.int64)[kept], names, np.array([start], np.int64)[kept], one[kept], class_ps[kept], "device")
+
+
+def _all_idle(trace: Trace, made: list[_Core], found: Steps) -> Int64s:
+    """By step, the time in which no core of the host runs anything."""
+    if not made:
+        return np.zeros(len(found), np.int64)
+    step, start, duration = (np.concatenate([np.empty(0, np.int64), *(getattr(core, name) for core in made)]) for name in _TIMES)
+    if len(made) == 1 or not len(step):
+        least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
+        return least
+    origin = np.concatenate([core.step_start_ps[core.step] for core in made])
+    windows = found.start_ps, found.start_ps + found.duration_ps
+    any_ps = charge(start + origin, start + origin + duration, np.ones(len(step), np.uint8), step, windows, 2)
+    result: Int64s = any_ps[:, 0]
+    return result
 
 
 def _at(found: Steps, group: Int64s) -> Int64s:
@@ -144,21 +180,34 @@ def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
     step = _at(found, groups(trace).group[rows].astype(np.int64))
     inside = step >= 0
     rows, start, duration, self_ps, step = (values[inside] for values in (rows, start, duration, self_ps, step))
-    metadata = trace.events["metadata"][rows].astype(np.int64)
-    category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))[metadata]
-    ids, inverse = np.unique(category, return_inverse=True)
-    part = np.array([part_of_category(trace.strings.get(i)) for i in ids.tolist()], np.int64)[inverse]
+    part = _parts_of_ops(trace, trace.events["metadata"][rows].astype(np.int64))
     part_ps = np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS).astype(np.int64).reshape(-1, N_PARTS)
     total = np.maximum(total, part_ps.sum(axis=1))
     part_ps[:, Part.IDLE] = total - part_ps.sum(axis=1)
-    return _Core(total, part_ps, step, metadata, start - begin[step], duration, begin)
+    return _Core(total, part_ps, step, rows, start - begin[step], duration, begin)
+
+
+def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
+    """The part that each operation of a TPU is of, by rows of `metadata`."""
+    category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
+    used, inverse = np.unique(metadata, return_inverse=True)
+    names = [trace.strings.get(i).removeprefix("%") for i in trace.event_names[used].tolist()]
+    texts = [trace.strings.get(i) for i in category[used].tolist()]
+    result: Int64s = np.array([part_of_op(*pair) for pair in zip(texts, names, strict=True)], np.int64)[inverse]
+    return result
+
+
+def _launched(trace: Trace, plane: int) -> Int64s:
+    """What ran on a GPU's streams because the host launched it."""
+    owner, value = first_ints(trace, "correlation_id")
+    rows = stream_events(trace, plane)
+    result: Int64s = rows[np.isin(rows, owner[value >= 0])].astype(np.int64)
+    return result
 
 
 def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     """A GPU's streams together; None where it ran nothing in any step."""
-    owner, value = first_ints(trace, "correlation_id")
-    rows = stream_events(trace, plane)
-    rows = rows[np.isin(rows, owner[value >= 0])]
+    rows = _launched(trace, plane)
     step = _at(found, groups(trace).group[rows].astype(np.int64))
     rows, step = rows[step >= 0], step[step >= 0]
     if not len(rows):
@@ -166,8 +215,7 @@ def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     windows = found.start_ps, found.start_ps + found.duration_ps
     class_ps = charge(start, start + duration, gpu_classes(trace, rows), step, windows, N_CLASSES)
-    metadata = trace.events["metadata"][rows].astype(np.int64)
-    return _Core(found.duration_ps, parts_of_classes(class_ps), step, metadata, start - found.start_ps[step], duration, found.start_ps)
+    return _Core(found.duration_ps, parts_of_classes(class_ps), step, rows, start - found.start_ps[step], duration, found.start_ps)
 
 
 def _cpu_core(found: Steps) -> _Core:
@@ -177,6 +225,8 @@ def _cpu_core(found: Steps) -> _Core:
 
 def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
     """Where cores sit, by CoreDetails (fields 4 chip in the host, 5 chip and 6 core in the pod), else by the plane's number."""
+    owner, value = trace.plane_stats.ints("comm_rank")
+    ranks = dict(zip(owner.tolist(), value.tolist(), strict=True))
     details = {plane: trace.source.read(position, size) for plane, position, size in trace.plane_stats.spans("core_details")}
     cores = []
     for plane in chosen:
@@ -186,21 +236,20 @@ def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:
             chip, chip_id, core_id = (number_field(details[plane], field) for field in (4, 5, 6))
             cores.append(PodCore(name.removeprefix("/device:"), ordinal, chip, chip_id, core_id))
         else:
-            cores.append(PodCore(name.removeprefix("/device:"), ordinal, ordinal))
+            cores.append(PodCore(name.removeprefix("/device:"), ordinal, ordinal, rank=ranks.get(plane, -1)))
     return tuple(cores)
 
 
 def _transfers(trace: Trace, made: list[_Core], n_steps: int) -> Transfers:
     """Times of the operations by which cores exchange data."""
-    ran = np.unique(np.concatenate([np.empty(0, np.int64), *(core.metadata for core in made)]))
-    ops, op_of = transfer_ops(trace, ran)
+    ops, op_of = exchanges(trace, [(core.rows, core.step) for core in made])
     n_ops = len(ops)
     shape = (len(made), n_ops)
     time_ps, count = np.zeros((len(made), n_steps, n_ops), np.int64), np.zeros(shape, np.int64)
     begin, end = np.zeros(shape), np.zeros(shape)
-    last = np.zeros((len(made), n_steps, n_ops if any(not op.has_hlo for op in ops) else 0), np.int64)
+    last = np.zeros((len(made), n_steps, n_ops if any(not op.states_groups for op in ops) else 0), np.int64)
     for i, core in enumerate(made if n_ops else []):
-        op = op_of[core.metadata]
+        op = op_of[i]
         mine = op >= 0
         op, step, start, length = op[mine], core.step[mine], core.begin_ps[mine], core.duration_ps[mine]
         time_ps[i] = np.bincount(step * n_ops + op, length, n_steps * n_ops).astype(np.int64).reshape(n_steps, n_ops)

@@ -7,8 +7,7 @@ whose collective is short arrived last, and other times are since each core's ow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,43 +15,18 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.pod import PodCore, PodHost
+from tb_tpuprof.analysis.pod_collectives import Collective, GroupsFrom, alike_together
+from tb_tpuprof.analysis.pod_comms import merged
 from tb_tpuprof.analysis.pod_groups import groups_by_ends
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod_transfers import TransferOp
+from tb_tpuprof.trace.collectives import SEND_RECEIVE
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MAX_CHANNELS = 20_000
+_MOST_GAP_NS = 10**9  # by which clocks that nobody synchronised may be off
 _MOST_GROUPED = 16  # operations whose groups are looked for in the times of all cores
-
-
-class GroupsFrom(Enum):
-    """What tells which cores run a collective together."""
-
-    PROGRAM = "the program"
-    ENDS = "who leaves together"
-    NOTHING = "nothing: all count as one"
-
-
-@dataclass(frozen=True)
-class Collective:
-    """An operation that cores run together. Times are per step and core: of the fastest participant, and mean waiting beyond it.
-
-    `groups`: devices of the program that take part together, empty for all; `known_by`: what tells of them.
-    """
-
-    op: TransferOp
-    n_per_step: float
-    transfer_ps: float
-    wait_ps: float
-    groups: tuple[tuple[int, ...], ...]
-    group_size: int
-    known_by: GroupsFrom
-
-    @property
-    def n_groups(self) -> int:
-        """How many groups run it, each by itself; pairs of a permutation likewise."""
-        return max(len(self.groups) or len(self.op.pairs), 1)
 
 
 @dataclass(frozen=True)
@@ -82,7 +56,8 @@ class Pod:
     """`part_ps[core, step, part]` sums up to `total_ps[core, step]`; `host_of[core]` is a row of `hosts`, `group_of` where known.
 
     In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core. `n_unplaced`: links whose end
-    lies on hosts that were not captured or chosen.
+    lies on hosts that were not captured or chosen. `n_devices`: accelerators that these hosts have. `all_idle_ps`: by step, how long
+    no core of a host ran anything, mean of the hosts. `apart`: hosts that were captured at another time, and by how many ns.
     """
 
     hosts: tuple[str, ...]
@@ -100,6 +75,9 @@ class Pod:
     is_disjoint: bool
     n_unplaced: int
     late_idle_ps: Int64s
+    n_devices: int
+    all_idle_ps: npt.NDArray[np.float64]
+    apart: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -110,7 +88,28 @@ class Pod:
     def is_synchronous(self) -> bool:
         """Whether cores wait for one another within a step: they run collectives, or send to one another."""
         together = (Part.COLLECTIVE, Part.COLLECTIVE_WAIT, Part.RECV)
-        return bool(len(self.cores) > 1 and self.part_ps[:, :, list(together)].any())
+        return bool(len(self.cores) > 1 and (self.collectives or self.part_ps[:, :, list(together)].any()))
+
+    @cached_property
+    def is_wait_known(self) -> bool:
+        """Whether waiting in collectives can be told from transferring: more than one participant of some collective was captured."""
+        return any(one.is_wait_known for one in self.collectives)
+
+    @cached_property
+    def has_ranks(self) -> bool:
+        """Whether every core is a process of its own, numbered as the job numbers them."""
+        ranks = [core.rank for core in self.cores]
+        return bool(ranks) and min(ranks) >= 0 and len(set(ranks)) == len(ranks)
+
+    def job_ps(self, since: int = 0) -> float:
+        """How long a step of the job takes, mean of the steps from `since` on: as long as its slowest core.
+
+        Where cores wait for one another that is the slowest in each step, else the one that takes longest over all of them.
+        """
+        total = self.total_ps[:, since:].astype(np.float64)
+        if not total.size:
+            return 0.0
+        return float(total.max(axis=0).mean() if self.is_synchronous else total.mean(axis=1).max())
 
     @cached_property
     def own_ps(self) -> Int64s:
@@ -128,8 +127,16 @@ class Pod:
 
 
 def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
-    """One pod of its hosts. `correction_ns`: what to add to each host's clock; absent: all agree."""
-    added = correction_ns or (0,) * len(parts)
+    """One pod of its hosts. `correction_ns`: what to add to each host's clock; absent: all agree.
+
+    Hosts that were captured at another time than most are left out: their steps have nothing in common.
+    """
+    added = list(correction_ns or (0,) * len(parts))
+    apart = _captured_apart([part.start_ns + add for part, add in zip(parts, added, strict=True)], parts)
+    if apart:
+        kept = [i for i in range(len(parts)) if i not in apart]
+        pod = join([parts[i] for i in kept], [added[i] for i in kept])
+        return replace(pod, apart=tuple((parts[i].host, gap) for i, gap in apart.items()))
     common = common_steps([part.steps for part in parts], [part.start_ns + add for part, add in zip(parts, added, strict=True)])
     used = [(part, rows) for part, rows in zip(parts, common.rows, strict=True) if rows.stop > rows.start and part.cores]
     n_steps = len(common.steps) if used else 0
@@ -147,16 +154,50 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     return Pod(
         tuple(part.host for part, _ in used), first.kind, first.device, cores, host_of, device_of, common.steps.name[:n_steps], part_ps,
         total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, late_idle,
+        sum(part.n_devices for part, _ in used), _mean([part.all_idle_ps[rows] for part, rows in used], n_steps),
     )  # fmt: skip
 
 
+def _mean(rows: Sequence[Int64s], n: int) -> Floats:
+    result: Floats = np.mean(rows, axis=0) if rows else np.zeros(n)
+    return result
+
+
+def _captured_apart(start_ns: Sequence[int], parts: Sequence[PodHost]) -> dict[int, int]:
+    """Hosts whose steps do not overlap in time with those of the largest set that do, and how many ns lie between (negative: before).
+
+    Of sets of equal size the first in time counts. Clocks of hosts that are one may be off by a second.
+    """
+    spans = []
+    for i, part in enumerate(parts):
+        if len(part.steps):
+            begin, end = part.steps.start_ps, part.steps.start_ps + part.steps.duration_ps
+            spans.append((start_ns[i] + int(begin.min()) // 1000, start_ns[i] + int(end.max()) // 1000, i))
+    sets: list[list[tuple[int, int, int]]] = []
+    latest = 0
+    for span in sorted(spans):
+        if sets and span[0] < latest + _MOST_GAP_NS:
+            sets[-1].append(span)
+        else:
+            sets.append([span])
+        latest = max(latest, span[1]) if len(sets[-1]) > 1 else span[1]
+    if len(sets) < 2:
+        return {}
+    largest = max(sets, key=len)
+    first, last = largest[0][0], max(end for _, end, _ in largest)
+    return {i: begin - last if begin >= last else end - first for one in sets if one is not largest for begin, end, i in one}
+
+
 def _devices(cores: tuple[PodCore, ...], named: set[int]) -> Int64s:
-    """The program's number of each core: its id in the pod where all have a different one, else its place in the order of hosts.
+    """The program's number of each core: its rank, or its id in the pod, where all have a different one, else its place in the order.
 
     Also its place where the program names just as many devices as there are cores, but others than the cores' ids.
     """
-    ids = np.array([core.core_id for core in cores], np.int64)
     order = np.arange(len(cores), dtype=np.int64)
+    ranks = np.array([core.rank for core in cores], np.int64)
+    if len(ranks) and ranks.min() >= 0 and len(np.unique(ranks)) == len(ranks):
+        return ranks
+    ids = np.array([core.core_id for core in cores], np.int64)
     if not len(ids) or ids.min() < 0 or len(np.unique(ids)) < len(ids):
         return order
     return order if named == set(order.tolist()) and not named <= set(ids.tolist()) else ids
@@ -169,8 +210,11 @@ class _Transfers:
         self.ops: dict[str, TransferOp] = {}
         for part, _ in used:
             for op in part.transfers.ops:
-                if op.name not in self.ops or (op.has_hlo and not self.ops[op.name].has_hlo):
+                known = self.ops.get(op.name)
+                if known is None or (op.has_hlo and not known.has_hlo):
                     self.ops[op.name] = op
+                elif op.ordinal >= 0:
+                    self.ops[op.name] = merged(known, op)
         self.index = {name: i for i, name in enumerate(self.ops)}
         n = len(self.ops)
         self.time_ps = np.zeros((n, n_cores, n_steps), np.int64)
@@ -188,7 +232,7 @@ class _Transfers:
                 self.time_ps[to, mine] = part.transfers.time_ps[:, rows, i]
                 self.begin[to, mine], self.end[to, mine] = part.transfers.begin_ps[:, i], part.transfers.end_ps[:, i]
                 self.count[to, mine] = part.transfers.count[:, i]
-                if not self.ops[op.name].has_hlo:
+                if not op.states_groups:
                     self.last_ps.setdefault(to, np.zeros((n_cores, n_steps), np.int64))[mine] = part.transfers.last_ps[:, rows, i]
         longest = sorted(self.last_ps, key=lambda at: -int(self.time_ps[at].sum()))
         self.last_ps = {at: self.last_ps[at] for at in longest[:_MOST_GROUPED]}
@@ -201,6 +245,10 @@ class _Transfers:
         """Devices that run a collective together, and what tells so."""
         if op.has_hlo:
             return op.groups, GroupsFrom.PROGRAM
+        if op.groups:
+            return op.groups, GroupsFrom.FILE
+        if op.kind == SEND_RECEIVE:
+            return tuple((device,) for device in device_of), GroupsFrom.NOBODY
         if at in self.last_ps and op.kind != "collective-permute":
             found = groups_by_ends(self.last_ps[at], self.time_ps[at])
             if found:
@@ -228,18 +276,26 @@ class _Transfers:
             before = waited_in.setdefault(label.tobytes(), (label, np.zeros_like(spent)))[1]
             before += spent - least
             whole += spent
-            ran = spent > 0
-            n_ran = max(int(ran.sum()), 1)
-            often = float((self.count[at] / self.n_captured)[self.count[at] > 0].mean()) if (self.count[at] > 0).any() else 0.0
-            size = max(map(len, groups), default=2 if len(op.pairs) else int((self.count[at] > 0).sum()))
-            transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
-            found.append(Collective(op, often, transfer, wait, groups, size, known_by))
+            found.append(self._collective(at, op, label, least, (groups, known_by)))
         late_idle = sum((_late_idle(wait, busy, label) for label, wait in waited_in.values()), np.zeros(part_ps.shape[:2], np.int64))
         share = np.divide(waited, whole, out=np.zeros_like(waited), where=whole > 0)
         moved = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
         part_ps[:, :, Part.COLLECTIVE] -= moved
         part_ps[:, :, Part.COLLECTIVE_WAIT] += moved
-        return tuple(sorted(found, key=lambda one: -(one.transfer_ps + one.wait_ps))), late_idle
+        return alike_together(found), late_idle
+
+    def _collective(
+        self, at: int, op: TransferOp, label: Int64s, least: Int64s, groups: tuple[tuple[tuple[int, ...], ...], GroupsFrom]
+    ) -> Collective:
+        """One operation: times per step and core that ran it. `least`: of each core and step the fastest participant's time."""
+        spent, count = self.time_ps[at], self.count[at]
+        n_ran = max(int((spent > 0).sum()), 1)
+        often = float((count / self.n_captured)[count > 0].mean()) if (count > 0).any() else 0.0
+        n_seen = int(np.bincount(label[count > 0]).max()) if (count > 0).any() else 0
+        size = op.group_size or max(map(len, groups[0]), default=2 if len(op.pairs) else int((count > 0).sum()))
+        transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
+        ordinals = (op.ordinal,) if op.ordinal >= 0 else ()
+        return Collective(op, often, transfer, wait, groups[0], size, groups[1], n_seen, ordinals)
 
     def channels(self, row_of: dict[int, int], n_steps: int) -> tuple[tuple[Channel, ...], int]:
         """Links from core to core: of permutations, sends and receives whose pairs the HLO states, the busiest first."""

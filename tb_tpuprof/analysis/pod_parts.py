@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.waiting import is_waiting
 
 Int64s = npt.NDArray[np.int64]
 COLLECTIVES = (
@@ -26,7 +27,7 @@ class Part(IntEnum):
     """Parts of a step on one core; they sum up to the step.
 
     A collective's time is transfer as far as the fastest of its participants took for it, and waiting beyond that: who arrives
-    last does not wait. `RECV` waits for the sender.
+    last does not wait. `RECV` waits for the sender, `COPY_WAIT` for an asynchronous copy of the core's own.
     """
 
     HIGH_FLOPS = 0
@@ -39,10 +40,11 @@ class Part(IntEnum):
     SEND = 7
     RECV = 8
     DEVICE_COPY = 9
-    HOST_COMPUTE = 10
-    LAUNCH = 11
-    COMPILE = 12
-    IDLE = 13
+    COPY_WAIT = 10
+    HOST_COMPUTE = 11
+    LAUNCH = 12
+    COMPILE = 13
+    IDLE = 14
 
 
 N_PARTS = len(Part)
@@ -71,6 +73,9 @@ PART_TEXTS: dict[Part, PartText] = {
     Part.SEND: PartText("send", "Send", "d2d", "Sending to other cores"),
     Part.RECV: PartText("recv", "Receive", "recv", "Receiving from other cores, and waiting for them to send"),
     Part.DEVICE_COPY: PartText("device_copy", "Device to device", "d2d", "Copies from device to device"),
+    Part.COPY_WAIT: PartText(
+        "copy_wait", "Waiting for copies", "recv", "Waiting for asynchronous copies, such as from and to the host's memory, to end"
+    ),
     Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host, where there is no device"),
     Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
     Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
@@ -107,13 +112,16 @@ _OF_CATEGORY = {
 }
 
 
-def part_of_category(category: str) -> Part:
-    """Part of an operation of a TPU by its HLO category."""
-    if category.startswith(COLLECTIVES):
+def part_of_op(category: str, name: str = "") -> Part:
+    """Part of an operation of a TPU by its HLO category; of an asynchronous one by what its name says it wraps."""
+    if category.startswith(COLLECTIVES) or (category.startswith("async-") and name.startswith(COLLECTIVES)):
         return Part.COLLECTIVE
     if category.startswith("convolution"):
         return Part.HIGH_FLOPS
-    return _OF_CATEGORY.get(category, Part.LOW_FLOPS)
+    known = _OF_CATEGORY.get(category)
+    if known is None:
+        return Part.COPY_WAIT if is_waiting(category, name) else Part.LOW_FLOPS
+    return known
 
 
 def parts_of_classes(class_ps: Int64s) -> Int64s:

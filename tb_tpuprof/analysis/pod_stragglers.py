@@ -33,14 +33,17 @@ _TINY = 1e-6
 _CAUSES: dict[str, tuple[Part, ...]] = {
     "compute": (Part.HIGH_FLOPS, Part.LOW_FLOPS, Part.COMPUTE, Part.HOST_COMPUTE, Part.COMPILE),
     "input": (Part.INPUT, Part.OUTPUT),
-    "network": (Part.COLLECTIVE, Part.SEND, Part.DEVICE_COPY),
+    "network": (Part.COLLECTIVE, Part.SEND, Part.DEVICE_COPY, Part.COPY_WAIT),
     "idle": (Part.IDLE, Part.LAUNCH),
 }
 
 
 @dataclass(frozen=True)
 class Slow:
-    """A unit that is slower than the others from step `since` on, by `excess_ps` a step, and how much of it each cause takes."""
+    """A unit that is slower than the others from step `since` on, by `excess_ps` per step, and how much of it each cause takes.
+
+    `own_ps`, `usual_ps`: its own time and the median of the others', means of these steps.
+    """
 
     unit: int
     since: int
@@ -48,6 +51,8 @@ class Slow:
     excess_fraction: float
     evidence: float
     causes: dict[str, float]
+    own_ps: float
+    usual_ps: float
 
     @property
     def cause(self) -> str:
@@ -57,13 +62,21 @@ class Slow:
 
 @dataclass(frozen=True)
 class Straggler:
-    """A host (`core` -1: all of its cores) or a core. `gain_ps`: what the job would save a step if it were like the median."""
+    """A host (`core` -1: all of its cores) or a core.
+
+    `gain_ps`: what the job would save of each step, `job_ps`, if it were like the median; means of the steps in which it is slow.
+    """
 
     host: str
     core: int
     slow: Slow
     gain_ps: float
-    gain_fraction: float
+    job_ps: float
+
+    @property
+    def gain_fraction(self) -> float:
+        """Share of the job's step that would be saved."""
+        return self.gain_ps / max(self.job_ps, 1.0)
 
 
 def others_median(own: Floats) -> Floats:
@@ -102,7 +115,8 @@ def slow_units(own_ps: npt.NDArray[np.number], part_ps: npt.NDArray[np.number] |
             continue
         excess = float((own[unit, rows] - usual[unit, rows]).mean())
         fraction = excess / max(float(usual[unit, rows].mean()), 1.0)
-        found.append(Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows)))
+        times = float(own[unit, rows].mean()), float(usual[unit, rows].mean())
+        found.append(Slow(unit, rows.start, excess, fraction, float(evidence[unit]), spent.causes(unit, rows), *times))
     return tuple(sorted(found, key=lambda slow: -slow.excess_ps))
 
 
@@ -143,8 +157,8 @@ class _Spent:
         return {name: one - others_median(one) for name, one in spent.items()}
 
 
-def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None) -> tuple[float, float]:
-    """(ps a step, share of the job's time) that the job would save if the unit were like the median of the others.
+def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_of: Int64s | None = None) -> float:
+    """What the job would save, in ps per step, if the unit were like the median of the others; less than the slowest own time.
 
     Where steps are synchronised the slowest core sets each step's time; where they are not, the unit that ends last the job's.
     Averages are over the steps in which the unit is slow; a second slow unit keeps the gain small: it would set the time then.
@@ -160,8 +174,7 @@ def gain(own_ps: npt.NDArray[np.number], slow: Slow, is_synchronous: bool, unit_
         before, after = own.max(axis=0).mean(), better.max(axis=0).mean()
     else:
         before, after = own.mean(axis=1).max(), better.mean(axis=1).max()
-    saved = float(before - after)
-    return saved, saved / max(float(before), 1.0)
+    return float(before - after)
 
 
 def stragglers(pod: Pod) -> tuple[Straggler, ...]:
@@ -188,12 +201,12 @@ def stragglers(pod: Pod) -> tuple[Straggler, ...]:
         if len(mine) > 1 and 0 < len(mine & slow_cores) <= len(mine) // 2:
             continue
         rest = _only(own, lean, pod.host_of == slow.unit)
-        found.append(Straggler(pod.hosts[slow.unit], -1, slow, *gain(rest, slow, synchronous, pod.host_of)))
+        found.append(Straggler(pod.hosts[slow.unit], -1, slow, gain(rest, slow, synchronous, pod.host_of), pod.job_ps(slow.since)))
     named = {straggler.slow.unit for straggler in found}
     for slow in cores:
         if (host := int(pod.host_of[slow.unit])) not in named:
             rest = _only(own, lean, np.arange(len(own)) == slow.unit)
-            found.append(Straggler(pod.hosts[host], slow.unit, slow, *gain(rest, slow, synchronous)))
+            found.append(Straggler(pod.hosts[host], slow.unit, slow, gain(rest, slow, synchronous), pod.job_ps(slow.since)))
     return tuple(sorted(found, key=lambda straggler: -straggler.slow.excess_ps))
 
 

@@ -1,7 +1,8 @@
-"""Operations by which cores exchange data: what they move, between which devices, as their HLO tells."""
+"""Operations by which cores exchange data: what they move, between which devices, as their HLO or PyTorch's file states."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.pod_parts import COLLECTIVES
 from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.trace.collectives import SEND_RECEIVE, UNKNOWN_KIND, is_collective_kernel, kind_named
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import Attributes, ReplicaGroups
 from tb_tpuprof.trace.trace import Trace
@@ -17,6 +19,7 @@ Ints = tuple[int, ...]
 Int64s = npt.NDArray[np.int64]
 KINDS = (*COLLECTIVES, "send", "recv")
 _MAX_DEVICES = 1 << 16
+_HALF = re.compile(r"-(?:start|done)\b")
 _PAIRS = "_xla_send_recv_source_target_pairs"
 
 
@@ -26,6 +29,9 @@ class TransferOp:
 
     `groups`: devices that take part together; empty: all. `pairs`: (from, to), [n_pairs, 2]. Numbers are those of the program's devices.
     `size_bytes`: of the result on one device, 0 unknown. `has_hlo`: whether the trace told more than name and category.
+    Of PyTorch: `process_group` names the ranks that take part, `group_size` counts them (0 unknown), `size_bytes` is the larger of
+    what one of them puts in and gets out; `ordinal`: the place of the operation among those of its kind and group in a step, else -1.
+    `is_half`: whether it is the start or the done of an asynchronous one.
     """
 
     name: str
@@ -36,14 +42,23 @@ class TransferOp:
     pairs: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
     starts_as: str = ""
     has_hlo: bool = False
+    process_group: str = ""
+    group_size: int = 0
+    dtype: str = ""
+    ordinal: int = -1
+    is_half: bool = False
+
+    @property
+    def states_groups(self) -> bool:
+        """Whether the trace tells which devices run it together, or that nobody can."""
+        return self.has_hlo or bool(self.groups) or self.kind == SEND_RECEIVE
 
 
 def kind_of(text: str) -> str:
     """The kind of transfer that an opcode, a category or a kernel's name tells of; empty for everything else."""
     found = next((kind for kind in KINDS if text == kind or text.startswith((f"{kind}-", f"{kind} "))), "")
-    if not found and text[:4].lower() == "nccl":
-        plain = text.lower().replace("_", "").replace("-", "")
-        return next((kind for kind in KINDS if kind.replace("-", "") in plain), "all-reduce")
+    if not found and is_collective_kernel(text):
+        return kind_named(text) or UNKNOWN_KIND
     return found
 
 
@@ -57,12 +72,14 @@ def transfer_ops(trace: Trace, metadata: Int64s) -> tuple[tuple[TransferOp, ...]
     number: dict[str, int] = {}
     for row in metadata.tolist():
         full = trace.strings.get(int(trace.metadata["name"][row]))
-        kind = kind_of(trace.strings.get(int(category[row]))) or (kind_of(full) if category[row] < 0 else "")
+        name = trace.strings.get(int(trace.event_names[row])).removeprefix("%")
+        told = trace.strings.get(int(category[row]))
+        kind = kind_of(told) or (kind_of(full) if category[row] < 0 else kind_of(name) if told.startswith("async-") else "")
         if not kind:
             continue
-        name = trace.strings.get(int(trace.event_names[row])).removeprefix("%")
         if name not in found:
-            found[name] = _told_by_hlo(trace, int(program[row]), TransferOp(name, kind))
+            is_half = _HALF.search(told or name) is not None
+            found[name] = _told_by_hlo(trace, int(program[row]), TransferOp(name, kind, is_half=is_half))
         op_of[row] = number.setdefault(name, len(number))
     return tuple(found.values()), op_of
 
@@ -89,8 +106,17 @@ def _told_by_hlo(trace: Trace, program: int, op: TransferOp) -> TransferOp:
     told = module.attributes(row)
     groups = device_groups(told.replica_groups)
     pairs = told.source_target_pairs if len(told.source_target_pairs) else _pairs(told)
+    is_half = op.is_half or module.opcode(row).endswith(("-start", "-done"))
     return replace(
-        op, kind=kind, size_bytes=size, channel_id=told.channel_id, groups=groups, pairs=pairs, starts_as=starts_as, has_hlo=True
+        op,
+        is_half=is_half,
+        kind=kind,
+        size_bytes=size,
+        channel_id=told.channel_id,
+        groups=groups,
+        pairs=pairs,
+        starts_as=starts_as,
+        has_hlo=True,
     )
 
 

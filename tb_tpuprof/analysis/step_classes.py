@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import is_explicit_step, parse_op
+from tb_tpuprof.trace.collectives import is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
 
@@ -97,7 +98,7 @@ def gpu_class(name: str, shape: str = "") -> TimeClass:
         kind = parse_op(name).type
         if kind in ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD"):
             return _COPY_CLASSES[kind]
-    if name[:4].lower() == "nccl":
+    if is_collective_kernel(name):
         return TimeClass.DEVICE_COLLECTIVES
     text = (shape or name).lower()
     return TimeClass.DEVICE_COMPUTE_16 if any(word in text for word in _HALF_WORDS) else TimeClass.DEVICE_COMPUTE_32

@@ -20,6 +20,7 @@ from tb_tpuprof.ingest.chrome_slices import ASYNC, OBJECTS, SUPPORTED, Slices, m
 from tb_tpuprof.ingest.chrome_stats import StatRows, device_stats, lifted_stats, stat_table
 from tb_tpuprof.ingest.json_source import END_POSITION, STACK_FRAMES
 from tb_tpuprof.ingest.kineto import Stat
+from tb_tpuprof.ingest.kineto_collectives import collective_stats, job_stats
 from tb_tpuprof.ingest.kineto_memory import Marks, memory_marks, memory_stats, renamed
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
@@ -59,6 +60,7 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
     stats = _own_stats(raw, slices, row_of_raw)
     stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
+    stats += collective_stats(raw, slices, line, role, data) if is_kineto else []
     stats += memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks) if marks else []
     rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
     lifted = lifted_stats(raw, data, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
@@ -133,7 +135,7 @@ def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]
     found: list[Any] = []
     if isinstance(frames, tuple) and len(laid_out.planes):
         found.append((0, STACK_FRAMES, schema.BYTES, frames[0], min(frames[1], 2**31 - 1)))
-    return found + (device_stats(raw, laid_out) if is_kineto else [])
+    return found + (device_stats(raw, laid_out) + job_stats(raw, len(laid_out.planes)) if is_kineto else [])
 
 
 def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from tb_tpuprof.analysis.pod import pod_host
+from tb_tpuprof.analysis.pod_collectives import GroupsFrom
 from tb_tpuprof.analysis.pod_groups import groups_by_ends
-from tb_tpuprof.analysis.pod_join import GroupsFrom, join
+from tb_tpuprof.analysis.pod_join import join
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod_stragglers import gain, others_median, slow_units, stragglers
 from tb_tpuprof.session import Session
@@ -59,7 +60,7 @@ def test_planted_slowness_is_found_with_its_step_and_cost() -> None:
             if slow.unit == host:
                 n_found += 1
                 late.append(abs(slow.since - since))
-                errors.append(abs(gain(own, slow, True)[0] * (own.shape[1] - slow.since) / (true_cost * (own.shape[1] - since)) - 1))
+                errors.append(abs(gain(own, slow, True) * (own.shape[1] - slow.since) / (true_cost * (own.shape[1] - since)) - 1))
     assert n_found / N_TRIALS >= 0.95
     assert n_found / n_accused >= 0.95
     assert np.median(errors) < 0.05
@@ -97,7 +98,8 @@ def test_two_hosts_and_too_few_steps() -> None:
     (slow,) = slow_units(own)
     assert (slow.unit, slow.since) == (1, 0)
     assert slow.excess_fraction == pytest.approx(0.2)
-    assert gain(own, slow, True) == pytest.approx((0.2 * STEP_PS, 0.2 / 1.2))
+    assert gain(own, slow, True) == pytest.approx(0.2 * STEP_PS)
+    assert (slow.own_ps, slow.usual_ps) == pytest.approx((1.2 * STEP_PS, STEP_PS))
     assert slow_units(own[:, :4]) == ()
     assert slow_units(own[:1]) == ()
 
@@ -107,8 +109,8 @@ def test_a_second_slow_host_keeps_the_gain_small() -> None:
     own[2] *= 1.3
     own[9] *= 1.2
     first, second = slow_units(own)
-    assert gain(own, first, True)[0] == pytest.approx(0.1 * STEP_PS)
-    assert gain(own, second, True)[0] == 0
+    assert gain(own, first, True) == pytest.approx(0.1 * STEP_PS)
+    assert gain(own, second, True) == 0
 
 
 POD = Pod(n_hosts=16, n_chips=1, n_steps=40, noise=0.02)
@@ -124,6 +126,8 @@ def test_pods_made_directly_are_those_of_the_files(tmp_path: Path, with_hlo: boo
         assert read.cores == made.cores
         np.testing.assert_array_equal(read.part_ps, made.part_ps)
         np.testing.assert_array_equal(read.total_ps, made.total_ps)
+        np.testing.assert_array_equal(read.all_idle_ps, made.all_idle_ps)
+        assert read.n_devices == made.n_devices
         assert repr(read.transfers.ops) == repr(made.transfers.ops)  # their arrays of pairs, too
         for field in fields(read.transfers)[1:]:
             np.testing.assert_array_equal(getattr(read.transfers, field.name), getattr(made.transfers, field.name), field.name)

@@ -13,7 +13,7 @@ from tests.conformance.live_devices import Field, table
 PS_PER_US = 1_000_000
 # The peer's numbers of classes, and our parts that belong to them.
 CLASSES = {
-    "1": ("device compute", ("high_flops", "low_flops", "compute")),
+    "1": ("device compute", ("high_flops", "low_flops", "compute", "copy_wait")),  # the peer counts waiting for copies as compute
     "2": ("device to device", ("send", "recv", "device_copy")),
     "3": ("collectives", ("collective", "collective_wait")),
     "4": ("host compute", ("host_compute",)),

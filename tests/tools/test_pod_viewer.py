@@ -115,8 +115,8 @@ def test_without_hlo_all_cores_are_one_group(tmp_path: Path) -> None:
     assert set(table(payload, "collectives")["groups"]) == {"all"}
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
     assert [one.message for one in payload.diagnostics] == [
-        "The HLO of 2 of 2 collectives is not in the trace: groups of 0 are told by which cores leave them together, "
-        "the others count as one group of all."
+        "The trace does not state who runs 2 of 2 collectives together: for 0, groups are inferred from which cores finish together; "
+        "the rest are treated as one group of all."
     ]
 
 
@@ -128,7 +128,7 @@ def test_without_hlo_groups_are_told_by_who_leaves_together(tmp_path: Path) -> N
     assert collectives["groups"][row] == "{0,1,2,3,4,5,6,7} {8,9,10,11,12,13,14,15}"
     assert collectives["groups_from"][row] == "who leaves together"
     assert table(payload, "stragglers")["straggler"] == ["synthetic-pod-2"]
-    assert "groups of 1 are told" in payload.diagnostics[0].message
+    assert "for 1, groups are inferred" in payload.diagnostics[0].message
 
 
 def test_cells_are_one_measure_of_all_cores_and_steps(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 /** What is known of one core: its place, its step, what that went into, its links and its group. */
 import type { VNode } from 'preact';
-import { rowOf, rowsOf } from '../../api/table';
+import { numberColumn, rowOf, rowsOf } from '../../api/table';
 import type { Table } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
@@ -45,7 +45,7 @@ function LinkList({ channels, links, core }: { channels: Table; links: readonly 
 
 export function CoreCard({ cores, table, parts, channels, links, core, step }: CardProps): VNode {
   const found = cores[core];
-  if (!found || core >= table.n_rows) return <p class="pod-hint">Point at a core, or click one to keep it: its step, its links and its group are shown here.</p>;
+  if (!found || core >= table.n_rows) return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
   const row = rowOf(table, core);
   const total = (row['total_ps'] as number | null) || 1;
   const stack = rowsOf(parts).map((part) => {
@@ -55,7 +55,7 @@ export function CoreCard({ cores, table, parts, channels, links, core, step }: C
   const facts = [
     { name: 'Host', value: found.host },
     { name: 'Chip', value: found.chipId === null ? String(found.chip) : `${found.chip} of the host, ${found.chipId} of the pod` },
-    { name: 'Step time', value: format(total, 'ps') },
+    { name: numberColumn(table, 'total_ps')?.title ?? 'Step time', value: format(total, 'ps') },
     { name: 'Own time', value: format(row['own_ps'] as number | null, 'ps') },
     // All parts of the run, also where this core has none: rows that come and go would be laid out anew under the pointer.
     ...stack.map(({ title, spent, fraction }) => ({ name: title, value: `${format(spent, 'ps')} · ${format(fraction, 'fraction')}` })),
@@ -63,7 +63,7 @@ export function CoreCard({ cores, table, parts, channels, links, core, step }: C
   return (
     <>
       <h3>{found.name}</h3>
-      <small>{step}</small>
+      {step && <small>{step}</small>}
       <StackBar parts={stack} label={`Parts of the step of ${found.name}`} />
       <Facts facts={facts} />
       {channels && <LinkList channels={channels} links={links} core={core} />}

@@ -86,18 +86,30 @@ export function coreAt({ x, y }: Layout, atX: number, atY: number): number {
 
 /** Colours span at least this share of the largest value: what differs by less looks alike. */
 const LEAST_SPAN = 0.05;
+/** What differs by less than this share is noise, for which no scale is drawn. */
+const NOISE = 0.01;
 
-/** Least and largest of all cells, widened on both sides where they hardly differ. */
-export function rangeOf(values: ArrayLike<number | null>): [number, number] {
+function extentOf(values: ArrayLike<number | null>): [number, number] {
   let [low, high] = [Infinity, -Infinity];
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number;
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  if (low > high) return [0, 0];
+  return low > high ? [0, 0] : [low, high];
+}
+
+/** Least and largest of all cells, widened on both sides where they hardly differ. */
+export function rangeOf(values: ArrayLike<number | null>): [number, number] {
+  const [low, high] = extentOf(values);
   const missing = Math.max(0, high * LEAST_SPAN - (high - low)) / 2;
   return [low - missing, high + missing];
+}
+
+/** The value that all cells share, noise aside; null where they differ or there are none. */
+export function sharedBy(values: ArrayLike<number | null>): number | null {
+  const [low, high] = extentOf(values);
+  return values.length && high - low <= high * NOISE ? (low + high) / 2 : null;
 }
 
 /** Mean of each core over all steps, or its value in one: `cells` hold core after core. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { tableOf } from '../testing';
 import { cellRects, paintCells, ramp } from './pixels';
-import { coreAt, coresOf, layoutOf, peersOf, rangeOf, shareOf, shownValues, slowestFirst, stepOf, type Core } from './model';
+import { coreAt, coresOf, layoutOf, peersOf, rangeOf, shareOf, sharedBy, shownValues, slowestFirst, stepOf, type Core } from './model';
 
 function pod(nHosts: number, nChips: number, perChip: number): Core[] {
   return Array.from({ length: nHosts * nChips * perChip }, (_, i) => ({ name: `c${i}`, host: `h${Math.floor(i / (nChips * perChip))}`, chip: Math.floor(i / perChip) % nChips, chipId: null, device: i }));
@@ -45,6 +45,13 @@ describe('values', () => {
     expect(range[0]).toBeCloseTo(975.5, 1);
     expect(range[1]).toBeCloseTo(1025.5, 1);
     expect(shareOf(1001, range) - shareOf(1000, range)).toBeLessThan(0.05);
+  });
+
+  it('are one where they differ by noise alone, so that no scale is drawn over it', () => {
+    expect(sharedBy([92_500, 92_504, 92_498, 92_501])).toBeCloseTo(92_501, 0);
+    expect(sharedBy([1000, 1020])).toBeNull();
+    expect(sharedBy([])).toBeNull();
+    expect(sharedBy([0, 0])).toBe(0);
   });
 
   it('have a place in their range', () => {

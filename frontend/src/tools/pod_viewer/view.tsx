@@ -17,13 +17,13 @@ import { StepSection } from '../step_section';
 import { seriesOf, stepNames } from '../steps';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { CoreCard } from './card';
-import { coresOf, linksOf, peersOf, rangeOf, shownValues, slowestFirst, stepOf } from './model';
+import { coresOf, linksOf, peersOf, rangeOf, sharedBy, shownValues, slowestFirst, stepOf } from './model';
 import { Topology } from './topology';
 import './style.css';
 
 type ViewProps = ToolProps & { payload: Payload };
 
-const TILES = ['n_hosts', 'n_chips', 'n_cores', 'n_steps', 'step_ps', 'max_own_ps', 'median_own_ps', 'wait_fraction'];
+const TILES = ['n_hosts', 'n_chips', 'n_cores', 'n_steps', 'job_step_ps', 'step_ps', 'max_own_ps', 'median_own_ps', 'wait_fraction', 'copy_wait_fraction', 'idle_fraction', 'all_idle_fraction'];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
 /** Beside a map of more, the card has a fixed height: what it shows does not move the page. */
@@ -58,10 +58,10 @@ interface MeasureChoice {
   token: string;
 }
 
-function measuresOf(parts: PayloadTable | undefined): MeasureChoice[] {
+function measuresOf(parts: PayloadTable | undefined, total: string): MeasureChoice[] {
   const own = [
     { name: 'own', title: 'Own time (without waiting for others)', token: '--c-input' },
-    { name: 'total', title: 'Step time', token: '--accent' },
+    { name: 'total', title: total, token: '--accent' },
   ];
   return [...own, ...rowsOf(parts).map((row) => ({ name: String(row['column']).replace(/_ps$/, ''), title: String(row['category']), token: categoryToken(String(row['color'])) }))];
 }
@@ -79,11 +79,13 @@ function Controls({ measures, measure, steps, step, onMeasure, onStep }: { measu
           ))}
         </select>
       </label>
+      {steps.length > 1 && (
       <label class="pod-slider">
         Step{' '}
         <input type="range" min={-1} max={steps.length - 1} value={step} aria-valuetext={step < 0 ? 'mean of all steps' : steps[step]} onInput={(event) => onStep(Number(event.currentTarget.value))} />
         <output>{step < 0 ? `mean of ${plural(steps.length, 'step')}` : steps[step]}</output>
       </label>
+      )}
       {step >= 0 && (
         <button type="button" class="button small" onClick={() => onStep(-1)}>
           Mean of all
@@ -98,7 +100,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
   const { payload, params, setParams, steps } = props;
   const [step, setStep] = useStep(props, steps.length);
   const { parts, channels, cores: table } = payload.tables;
-  const measures = useMemo(() => measuresOf(parts), [parts]);
+  const measures = useMemo(() => measuresOf(parts, numberColumn(table, 'total_ps')?.title ?? 'Step time'), [parts, table]);
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
   const detail = useDetail(props, { measure: measure.name, cells: 'true' }, 'columns', `cells ${measure.name}`);
   const cores = useMemo(() => (table ? coresOf(table) : []), [table]);
@@ -108,13 +110,15 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
   }, [detail.isLoading]);
   const values = useMemo(() => shownValues(cells ?? [], cores.length, step), [cells, cores, step]);
   const range = useMemo(() => rangeOf(cells ?? []), [cells]);
+  const shared = useMemo(() => sharedBy(cells ?? []), [cells]);
   const links = useMemo(() => linksOf(channels), [channels]);
   const [pointed, setPointed] = useState(-1);
   const point = useFramed(setPointed);
   const picked = stepOf(params['core'], cores.length);
   const focus = pointed >= 0 ? pointed : picked;
   const peers = useMemo(() => (focus >= 0 && props.groups ? peersOf(props.groups, cores, focus) : []), [focus, cores, props.groups]);
-  const what = step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
+  const what = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
+  const extent = shared === null ? `${format(range[0], 'ps')} to ${format(range[1], 'ps')}` : `${format(shared, 'ps')} on each`;
   const card = useMemo(() => <CoreCard cores={cores} table={props.cores} parts={parts} channels={channels} links={links} core={focus} step={what} />, [cores, props.cores, parts, channels, links, focus, focus < 0 || what]);
   return (
     <Section title="Cores" note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}>
@@ -122,20 +126,34 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
       <div class="pod-body">
         <div>
           <Topology
-            label={`${measure.title} of ${plural(cores.length, 'core')}: ${format(range[0], 'ps')} to ${format(range[1], 'ps')}`}
+            label={`${measure.title} of ${plural(cores.length, 'core')}: ${extent}`}
             {...{ cores, values, range, links, focus, peers }}
             token={measure.token}
             onPoint={point}
             onPick={(core) => setParams({ core: core < 0 || core === picked ? undefined : String(core) }, 'replace')}
           />
-          <div class="pod-scale">
-            {format(range[0], 'ps')} <span style={{ background: `linear-gradient(to right, var(--hover), var(${measure.token}))` }} /> {format(range[1], 'ps')}
-          </div>
+          {shared === null ? (
+            <div class="pod-scale">
+              {format(range[0], 'ps')} <span style={{ background: `linear-gradient(to right, var(--hover), var(${measure.token}))` }} /> {format(range[1], 'ps')}
+            </div>
+          ) : (
+            <div class="pod-scale">All alike: {extent}</div>
+          )}
         </div>
         <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
           {card}
         </aside>
       </div>
+    </Section>
+  );
+}
+
+/** A single core has nothing to be compared with: its parts alone. */
+function OnlyCore({ payload, cores, step }: { payload: Payload; cores: PayloadTable; step: string | undefined }): VNode {
+  const what = !payload.tables['steps'] ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
+  return (
+    <Section title="Where its time goes" note={what}>
+      <CoreCard cores={coresOf(cores)} table={cores} parts={payload.tables['parts']} channels={undefined} links={[]} core={0} step="" />
     </Section>
   );
 }
@@ -177,7 +195,7 @@ function Rest({ payload, params, setParams, cores, chosen }: ViewProps & { cores
         {cores && cores.n_rows > 1 && <ByCore table={cores} parts={parts} params={params} setParams={setParams} />}
       </div>
       <div class="pod-rest">
-        {steps && <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />}
+        {steps && steps.n_rows > 1 && <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />}
       </div>
       <div class="pod-rest">
         <Plain table={collectives} empty="No collective was traced on these cores." chosenRow={chosen} onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')} />
@@ -208,8 +226,9 @@ export function PodViewerView(props: ViewProps): VNode {
     <>
       <Tiles tiles={tiles} />
       {(stragglers?.n_rows ?? 0) > 0 && <Plain table={stragglers} empty="" onRow={openHost} />}
-      {cores && <PodMap {...props} cores={cores} steps={names} groups={groups} onDrawn={() => setDrawn(true)} />}
-      {(isDrawn || !cores) && <Rest {...props} cores={cores} chosen={chosen} />}
+      {cores && cores.n_rows > 1 && <PodMap {...props} cores={cores} steps={names} groups={groups} onDrawn={() => setDrawn(true)} />}
+      {cores?.n_rows === 1 && <OnlyCore payload={payload} cores={cores} step={names[linked]} />}
+      {(isDrawn || !cores || cores.n_rows === 1) && <Rest {...props} cores={cores} chosen={chosen} />}
     </>
   );
 }

@@ -1,0 +1,146 @@
+"""What a pod's numbers mean, in words: who holds all up and what that costs, or what the time goes into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tpuprof.analysis.pod import WHOLE
+from tb_tpuprof.analysis.pod_join import Pod
+from tb_tpuprof.analysis.pod_parts import Part
+from tb_tpuprof.analysis.pod_stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
+from tb_tpuprof.tools.base import NextStep, Verdict
+from tb_tpuprof.tools.pod_tables import core_name, count, part_text, straggler_name
+from tb_tpuprof.units import format_fraction, format_time
+
+_MUCH_WAITING = 0.1
+_ALIKE = 0.01  # of the step, by which parts of cores may differ that do the same work
+_UNEVEN = 0.2
+_NS_PER_DAY = 86_400 * 10**9
+_NAMED = 5
+_CAUSE_WORDS = {"compute": "compute", "input": "input and output", "network": "moving data", "idle": "idling: its host keeps it waiting"}
+_CAUSE_COLORS = {"compute": "compute", "input": "input", "network": "collective", "idle": "idle"}
+
+
+def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
+    """Who holds all up, or what the pod's time goes into."""
+    details = _details(pod)
+    if found:
+        more = [straggler_text(pod, one) for one in found[1:4]]
+        more += [f"{len(found) - 4:,} more are in the table."] if len(found) > 4 else []
+        links = (NextStep("See what it does on the timeline", "trace_viewer", {"hosts": found[0].host}),)
+        is_bad = found[0].gain_fraction >= LEAST_EXCESS
+        color = _CAUSE_COLORS[found[0].slow.cause]
+        return Verdict("bad" if is_bad else "warn", straggler_text(pod, found[0]), color, (*details, *more), links)
+    largest, share = _largest(pod)
+    color, copies = part_text(pod, largest).color, float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
+    if len(pod.cores) == 1:
+        text = f"Only one {_unit(pod)} was profiled: {share} of its {_time(pod)} is {_word(pod, largest)}."
+        return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, details[1:])
+    if _are_alike(pod):
+        text = f"All {_cores(pod)} do the same work: of {_time(pod)} on each, {share} is {_word(pod, largest)}."
+        return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, details[1:])
+    if len(pod.step_names) < MIN_STEPS:
+        return Verdict("unknown", _spread_text(pod), "", details)
+    n = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
+    unit = "host" if len(pod.hosts) > 1 else _unit(pod)
+    text = f"No straggler: none of {count(n, unit)} is consistently slower than the others by {LEAST_EXCESS * 100:g} % or more."
+    return Verdict("good", text, "", details)
+
+
+def _details(pod: Pod) -> tuple[str, ...]:
+    largest, share = _largest(pod)
+    whole = float(pod.total_ps.mean()) or 1.0
+    found = [f"Of {_time(pod)}, {share} is {_word(pod, largest)} (mean of {_cores(pod)})."]
+    waits = float(pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV]].sum(axis=2).mean()) / whole
+    if waits >= _MUCH_WAITING:
+        found.append(f"They wait for one another for {format_fraction(waits)} of their time.")
+    if pod.collectives and not pod.is_wait_known:
+        found.append("One participant of each collective was captured: the time of collectives includes waiting for the others.")
+    if len(pod.cores) > 1 and not pod.is_synchronous:
+        units = "hosts" if len(pod.hosts) > 1 else f"{_unit(pod)}s"
+        found.append(
+            f"No collectives or transfers between these {units} were traced: they are independent, the job as slow as its slowest."
+        )
+    return tuple(found)
+
+
+def straggler_text(pod: Pod, one: Straggler) -> str:
+    """One straggler in words, with the base of every share."""
+    slow, name = one.slow, straggler_name(pod, one)
+    since = "" if slow.since == 0 else f" since step {pod.step_names[slow.since]}"
+    text = f"`{name}` takes {format_time(slow.excess_ps)} longer per step than the others{since} "
+    text += f"({format_time(slow.own_ps)}; their median is {format_time(slow.usual_ps)}), mostly in {_CAUSE_WORDS[slow.cause]}. "
+    if one.gain_fraction < 0.005:
+        return text + "The job would gain next to nothing if it were like the median: others take as long."
+    saved = f"save {format_time(one.gain_ps)} of {format_time(one.job_ps)} per step ({format_fraction(one.gain_fraction)})"
+    return f"{text}If it were like the median, the job would {saved}."
+
+
+def apart_text(pod: Pod, n_hosts: int) -> str:
+    """Which hosts were captured at another time than the others."""
+    named = [f"{host} ({_gap(gap)})" for host, gap in pod.apart[:_NAMED]]
+    more = f" and {len(pod.apart) - _NAMED:,} more" if len(pod.apart) > _NAMED else ""
+    were = "was" if len(pod.apart) == 1 else "were"
+    return (
+        f"{len(pod.apart):,} of {count(n_hosts, 'host')} {were} captured at another time and left out: {', '.join(named)}{more}. "
+        "Captures that do not overlap in time are neither aligned nor averaged."
+    )
+
+
+def _gap(gap_ns: int) -> str:
+    days = abs(gap_ns) / _NS_PER_DAY
+    amount = f"{days:,.0f} days" if days >= 2 else format_time(abs(gap_ns) * 1000.0)
+    return f"{amount} {'later' if gap_ns >= 0 else 'earlier'}"
+
+
+def _unit(pod: Pod) -> str:
+    return "rank" if pod.has_ranks else {"TPU": "core", "GPU": "GPU"}.get(pod.kind, "host")
+
+
+def _cores(pod: Pod) -> str:
+    return count(len(pod.cores), _unit(pod))
+
+
+def _time(pod: Pod) -> str:
+    whole = format_time(float(pod.total_ps.mean()))
+    return f"{whole} captured" if pod.step_names == (WHOLE,) else f"{whole} per step"
+
+
+def _largest(pod: Pod) -> tuple[Part, str]:
+    """The part that takes most of the time, and its share."""
+    mean = pod.part_ps.mean(axis=(0, 1))
+    largest = Part(int(mean.argmax()))
+    return largest, format_fraction(float(mean[largest]) / (float(pod.total_ps.mean()) or 1.0))
+
+
+def _word(pod: Pod, part: Part) -> str:
+    """A part's name within a sentence."""
+    title = part_text(pod, part).title
+    return title[0].lower() + title[1:]
+
+
+def _are_alike(pod: Pod) -> bool:
+    """Whether no part of any core differs from the others' by more than a hundredth of the step."""
+    parts = pod.part_ps.mean(axis=1)
+    return bool((parts.max(axis=0) - parts.min(axis=0)).max() <= _ALIKE * float(pod.total_ps.mean()))
+
+
+def _spread_text(pod: Pod) -> str:
+    """What can be said of unlike cores in a few steps: who takes longest, or how unevenly they work."""
+    own, steps = pod.own_ps.mean(axis=1).astype(np.float64), count(len(pod.step_names), "step")
+    within = "in the whole capture" if pod.step_names == (WHOLE,) else f"in {steps}"
+    longest = int(own.argmax())
+    others = float(others_median(own[:, None])[longest, 0])
+    if own[longest] >= (1 + LEAST_EXCESS) * others:
+        text = f"`{core_name(pod, longest)}` takes longest {within}: {format_time(own[longest])} of its own, the median of the others "
+        return text + f"{format_time(others)}. Detecting a straggler takes at least {MIN_STEPS} steps."
+    busy = (pod.total_ps - pod.part_ps[:, :, Part.IDLE]).mean(axis=1)
+    most, least = int(busy.argmax()), int(busy.argmin())
+    if busy[most] - busy[least] >= _UNEVEN * float(pod.total_ps.mean()):
+        return (
+            f"Work is uneven: of {_time(pod)}, `{core_name(pod, most)}` is busy for {format_time(float(busy[most]))}, "
+            f"`{core_name(pod, least)}` for {format_time(float(busy[least]))}."
+        )
+    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {within}."

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis import tpu_grouping
+from tb_tpuprof.analysis.cpu_ties import run_ties
 from tb_tpuprof.analysis.event_names import is_loop_op
 from tb_tpuprof.analysis.forest import Forest, forest
 from tb_tpuprof.analysis.links import EXECUTOR
@@ -64,7 +65,7 @@ def groups(trace: Trace) -> Groups:
     lines = tpu_grouping.grouping_lines(trace)
     if not len(roots) and not lines:
         return Groups(np.full(trace.n_events, -1, np.int32), {}, np.empty(0, np.intp))
-    tree = forest(trace, roots, extra)
+    tree = forest(trace, roots, np.concatenate((extra, run_ties(trace))))
     if len(extra):
         order = roots
         labels = tree.claim(np.arange(len(roots), dtype=np.int64), roots, tree.no_labels())

@@ -89,6 +89,8 @@ class HloOps:
     that of all occurrences. `twin`: the name of the operation that this is a duplicate of, else empty. `instruction`: its row in the
     program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
 
+    `thread_ps`: XLA:CPU: time that all threads together worked on the operation, -1 where not known.
+
     `span_ps`: profiled time of all devices together; `n_devices` of them. `programs`: titles by id. `kind`: TPU, GPU or CPU.
     """
 
@@ -104,6 +106,7 @@ class HloOps:
     self_ps: Int64s
     normalized_ps: Int64s
     stall_ps: Int64s
+    thread_ps: Int64s
     energy_j: Floats
     work: Work
     instruction: Int64s
@@ -130,8 +133,11 @@ class HloOps:
 
     @property
     def total_ps(self) -> int:
-        """What shares are of: the span, or the operations' own time where they fill it more than once."""
-        return max(self.span_ps, self.busy_ps)
+        """What shares are of: the span, or the operations' own time where they fill it more than once.
+
+        On CPUs always the operations' own time: nobody knows how long a processor could have worked on them.
+        """
+        return self.busy_ps if self.kind == "CPU" else max(self.span_ps, self.busy_ps)
 
     @cached_property
     def is_sparse(self) -> npt.NDArray[np.bool_]:
@@ -168,7 +174,7 @@ class HloOps:
     def taken(self, rows: Rows) -> HloOps:
         """Some of the operations."""
         columns: dict[str, Any] = {key: getattr(self, key).taken(rows) for key in (*_TEXTS, "work")}
-        columns |= {key: getattr(self, key)[rows] for key in (*_SUMS, "program", "energy_j", "instruction", "metadata", "host")}
+        columns |= {key: getattr(self, key)[rows] for key in (*_SUMS, *_OTHERS)}
         return replace(self, **columns)
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> HloOps:
@@ -177,6 +183,7 @@ class HloOps:
 
 
 _TEXTS = ("name", "category", "provenance", "source", "twin", "core")
+_OTHERS = ("thread_ps", "program", "energy_j", "instruction", "metadata", "host")
 _SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")
 
 
@@ -202,6 +209,7 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
     texts = {key: words_of([words[i] for words in (getattr(part, key) for part in parts) for i in range(len(words))]) for key in _TEXTS}
     columns: dict[str, Any] = {key: words.taken(first) for key, words in texts.items()}
     columns |= {key: sum_by(at, _joined(parts, key), n) for key in _SUMS}
+    columns["thread_ps"] = _summed_where_known(at, _joined(parts, "thread_ps"), n)
     columns |= {key: _joined(parts, key)[first] for key in ("program", "instruction", "metadata")}
     work = join_work([part.work for part in parts])
     flops, model_flops, n_bytes = (_summed(at, values, n) for values in (work.flops, work.model_flops, work.n_bytes))
@@ -225,6 +233,13 @@ def _joined(parts: Sequence[HloOps], key: str) -> npt.NDArray[Any]:
 
 def _summed(at: Int64s, values: Floats, n: int) -> Floats:
     total: Floats = np.bincount(at, values, n).astype(np.float64)
+    return total
+
+
+def _summed_where_known(at: Int64s, values: Int64s, n: int) -> Int64s:
+    """Sums of what is known everywhere, -1 of what is not."""
+    total = sum_by(at, np.maximum(values, 0), n)
+    total[at[values < 0]] = -1
     return total
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.gpu_ops import first_of_runs
 from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.hlo_links import HloLinks, hlo_links
@@ -12,7 +13,6 @@ from tb_tpuprof.analysis.hlo_ops import HloOps, Words, instruction_category, pro
 from tb_tpuprof.analysis.hlo_work import ProgramCosts
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.native import nest
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
 
@@ -24,8 +24,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
     """Operations by (program, name).
 
     On GPUs an occurrence is what `first_of_runs` puts together, and the span of a GPU goes from its first event to its last one's
-    end. On CPUs each event of a host thread is an occurrence; the span goes from the first operation to the last one's end, though
-    threads that run side by side can fill it several times.
+    end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
     """
     links = hlo_links(trace)
     op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
@@ -56,6 +55,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         self_ps=sum_by(op, self_ps, n_all)[used],
         normalized_ps=total_ps,
         stall_ps=none,
+        thread_ps=_thread_ps(trace, kind, n_all)[used],
         energy_j=_energy(trace, links, used),
         work=costs.work(program, instruction).times(n_occurrences),
         instruction=instruction,
@@ -74,7 +74,7 @@ Runs = tuple[Int64s, Int64s, Int64s, int, int]
 
 def linked_runs(trace: Trace, links: HloLinks, kind: str) -> Runs:
     """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and number of devices."""
-    return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace, links)
+    return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace)
 
 
 def _gpu_runs(trace: Trace, links: HloLinks) -> Runs:
@@ -98,20 +98,25 @@ def _gpu_runs(trace: Trace, links: HloLinks) -> Runs:
     return np.concatenate([none, *op]), time_ps, time_ps, span_ps, n_devices
 
 
-def _cpu_runs(trace: Trace, links: HloLinks) -> Runs:
-    """The same of host threads, whose operations may run others."""
-    hosts = planes(trace).hosts
-    mine = np.isin(trace.lines["plane"][trace.event_line[links.events]], hosts) if len(links.events) else np.zeros(0, np.bool_)
-    events, op = links.events[mine], links.op[mine]
-    if not len(events):
+def _cpu_runs(trace: Trace) -> Runs:
+    """The same of XLA:CPU's operations that name their program."""
+    runs = cpu_runs(trace)
+    mine = np.flatnonzero(runs.op >= 0)
+    if not len(mine):
         none = np.empty(0, np.int64)
         return none, none, none, 0, 0
-    start, duration, line = trace.events["start_ps"][events], trace.events["duration_ps"][events], trace.event_line[events]
-    order = np.lexsort((-duration, start, line))
-    start, end, line = start[order], (start + duration)[order], line[order]
-    offsets = np.append(np.flatnonzero(np.append(True, line[1:] != line[:-1])), len(line)).astype(np.int64)
-    _parent, self_ps = nest(start, end, offsets)
-    return op[order], duration[order], self_ps, int(end.max() - start.min()), 1
+    return runs.op[mine], runs.elapsed_ps[mine], runs.self_ps[mine], runs.span_ps, runs.n_devices
+
+
+def _thread_ps(trace: Trace, kind: str, n_ops: int) -> Int64s:
+    """Time that threads worked on each operation, -1 where it is not known (see `CpuRuns`)."""
+    if kind != "CPU":
+        return np.full(n_ops, -1, np.int64)
+    runs = cpu_runs(trace)
+    mine = runs.op >= 0
+    total = sum_by(runs.op[mine], np.maximum(runs.thread_ps[mine], 0), n_ops)
+    total[runs.op[mine & (runs.thread_ps < 0)]] = -1
+    return total
 
 
 def _instruction(module: HloModule | None, name: str) -> int:

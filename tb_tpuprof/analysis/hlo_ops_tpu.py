@@ -94,6 +94,7 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     return HloOps(
         **columns,
         program=program[rows],
+        thread_ps=np.full(n_ops, -1, np.int64),
         core=Words(sums.is_sparse[rows].astype(np.int64), ("TensorCore", "SparseCore")),
         energy_j=np.zeros(n_ops),
         work=_with_events_own(trace, rows, work, columns["category"]),

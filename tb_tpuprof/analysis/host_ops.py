@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.cpu_events import host_texts
+from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.event_names import TENSORFLOW, UNKNOWN, hlo_op_type, parse_op
 from tb_tpuprof.analysis.grouping import eager_ops
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import nest_rows
 from tb_tpuprof.analysis.op_metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.native import ascends
 from tb_tpuprof.trace.trace import Trace
 
 
@@ -41,10 +42,11 @@ def host_ops(trace: Trace) -> OpMetrics:
 
     Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input pipelines (stats
     `_ipl_stage_id`, `_ipl_stage_cat`), events that name their operation in the stat `tf_op`, and, where there is no
-    accelerator, XLA's operations on the CPU (stat `hlo_op`). What names its operation only in `tf_op` may be no more than a
-    memory allocation for it; it counts as an occurrence all the same, as in other profilers. Self time is the duration minus
+    accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as `cpu_runs` has it, from its
+    launch to its end). What names its operation only in `tf_op` may be no more than a memory allocation for it; it counts as an
+    occurrence all the same, as in other profilers. Self time is the duration minus
     the operations nested inside it on the same line. The span is the sum over lines of the time from the first operation's
-    start to the last one's end.
+    start to the last one's end; of XLA's operations on the CPU, which threads share, it is the sum over devices.
     """
     names = Names()
     op = _op_by_name(trace, names)
@@ -62,9 +64,12 @@ def host_ops(trace: Trace) -> OpMetrics:
         return no_ops()
     _parent, self_ps = nest_rows(trace, rows)
     duration = trace.events["duration_ps"][rows]
+    runs = cpu_runs(trace)
+    is_run = np.isin(rows, runs.event)
+    duration[is_run], self_ps[is_run] = runs.elapsed_ps, runs.self_ps
     is_eager = eager_ops(trace)[rows] & np.array(names.can_be_eager, np.bool_)[op_of_row]
     found = Occurrences(op_of_row, duration, self_ps, is_eager)
-    return sum_occurrences(list(zip(names.rows, names.types, strict=True)), found, _span_ps(trace, rows))
+    return sum_occurrences(list(zip(names.rows, names.types, strict=True)), found, _span_ps(trace, rows[~is_run]) + runs.span_ps)
 
 
 def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
@@ -88,30 +93,9 @@ def _rows_by_name(trace: Trace, op: npt.NDArray[np.int64]) -> tuple[npt.NDArray[
     return rows, op[trace.events["metadata"][rows]]
 
 
-def _on_host(trace: Trace, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Whether events (ascending) are on a host's own lines."""
-    on_host = np.isin(trace.lines["plane"], planes(trace).hosts) & ~planes(trace).is_derived_line
-    return np.repeat(on_host, np.diff(_line_bounds(trace, rows)))
-
-
 def _line_bounds(trace: Trace, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
     """Those of the rows (ascending) that are in line i are bounds[i] … bounds[i + 1]."""
     return np.searchsorted(rows, trace.line_offsets.astype(rows.dtype))
-
-
-def _texts(trace: Trace, key: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Host events with a text stat and the text's string id, each event once."""
-    sparse = trace.event_stats.texts(key)
-    if not len(sparse.owner):
-        return np.empty(0, np.intp), np.empty(0, np.int64)
-    owner, value = sparse.owner, sparse.value
-    if not ascends(owner):
-        owner, first = np.unique(owner, return_index=True)
-        value = value[first]
-    mine = _on_host(trace, owner)
-    if not mine.all():
-        owner, value = owner[mine], value[mine]
-    return owner.astype(np.intp), value.astype(np.int64, copy=False)
 
 
 def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[np.int64]:
@@ -123,7 +107,7 @@ def _numbered(texts: npt.NDArray[np.int64], ops: dict[int, int]) -> npt.NDArray[
 
 def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Stages of an input pipeline: the event's name, with the stage's category as its type."""
-    rows, category = _texts(trace, "_ipl_stage_cat")
+    rows, category = host_texts(trace, "_ipl_stage_cat")
     rows_with_id = trace.event_stats.ints("_ipl_stage_id").owner
     staged = np.isin(rows, rows_with_id)
     rows, category = rows[staged], category[staged]
@@ -139,7 +123,7 @@ def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
 
 def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """Events that work for an operation, such as launches, and say so."""
-    rows, text = _texts(trace, "tf_op")
+    rows, text = host_texts(trace, "tf_op")
     ops = {}
     for value in np.flatnonzero(np.bincount(text)).tolist():
         op = parse_op(trace.strings[value])
@@ -150,22 +134,19 @@ def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
 
 
 def _rows_by_hlo_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """XLA's operations on the CPU. Marks of their ends (`end: …`) and of instants are not counted."""
-    rows, text = _texts(trace, "hlo_op")
-    if planes(trace).has_device or not len(rows):
-        return np.empty(0, np.intp), np.empty(0, np.int64)
-    is_end = np.array([name.startswith("end: ") for name in (trace.strings[i] for i in trace.metadata["name"].tolist())], np.bool_)
-    work = (trace.events["duration_ps"][rows] > 0) & ~is_end[trace.events["metadata"][rows]]
-    rows, text = rows[work], text[work]
+    """XLA's operations on the CPU: the (first) launch of each run."""
+    runs = cpu_runs(trace)
     ops = {}
-    for value in np.flatnonzero(np.bincount(text)).tolist():
+    for value in np.flatnonzero(np.bincount(runs.text)).tolist() if len(runs) else []:
         name = trace.strings[value]
         ops[value] = names.add(name, hlo_op_type(name))
-    return rows, _numbered(text, ops)
+    return runs.event, _numbered(runs.text, ops)
 
 
 def _span_ps(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
     """Sum over lines of the time from the first of the events to the end of the last."""
+    if not len(rows):
+        return 0
     bounds = _line_bounds(trace, rows)
     first = bounds[:-1][np.diff(bounds) > 0]
     start, end = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]

@@ -26,23 +26,44 @@ class Regions:
 
 @once
 def regions(trace: Trace) -> Regions:
-    """Match each stop mark with the last start mark before it on its line.
+    """Match each start mark with the last stop mark before the next start on its line.
 
-    marks     ▏start        ▏stop
-    region    ├─────────────┤        all that lies inside belongs to whoever scheduled the region
+    marks     ▏start        ▏stop        ▏start   ▏start
+    region    ├─────────────┤            ├────────┤├── … all that lies inside belongs to whoever scheduled the region
+
+    XLA writes a stop when the thread runs next, so that a thread's last region often has none: such a region ends where the line's next
+    one begins, and the last one with the line's last event.
     """
     marks = events_named(trace, (_REGION_START, _REGION_STOP))
     is_start = metadata_named(trace, (_REGION_START,))[trace.events["metadata"][marks]]
-    start_rows, stop_rows = marks[is_start], marks[~is_start]
-    if not len(start_rows) or not len(stop_rows):
+    at = np.flatnonzero(is_start)
+    start_rows = marks[at]
+    if not len(start_rows):
         return Regions(np.empty(0, np.intp), np.empty(0, np.int64))
-    before = np.searchsorted(start_rows, stop_rows) - 1
-    matched = before >= 0
-    of_start, of_stop = (np.searchsorted(trace.line_offsets, rows, side="right") for rows in (start_rows, stop_rows))
-    matched[matched] = of_start[before[matched]] == of_stop[matched]
-    # Of several stops after one start the last is kept: it is the latest.
-    event, last = np.unique(before[matched][::-1], return_index=True)
-    return Regions(start_rows[event], trace.events["start_ps"][stop_rows[matched][::-1][last]])
+    line = trace.lines_at(start_rows)
+    line_end = trace.line_offsets[line + 1]
+    # The last mark before the next start and on the same line: a stop, or the start itself where no stop followed.
+    last = np.minimum(np.append(at[1:], len(marks)), np.searchsorted(marks, line_end)) - 1
+    end = trace.events["start_ps"][marks[last]]
+    open_ = np.flatnonzero(last == at)
+    following = np.append(start_rows[1:], trace.n_events)[open_]
+    end[open_] = _open_ends(trace, start_rows[open_], following, line_end[open_])
+    return Regions(start_rows, end)
+
+
+def _open_ends(
+    trace: Trace, first: npt.NDArray[np.intp], following: npt.NDArray[np.intp], line_end: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Ends of regions without a stop, of which `following` are the next starts and `line_end` the rows after their lines' last events."""
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    follows = following < line_end
+    ends: npt.NDArray[np.int64] = start[first]
+    ends[follows] = start[following[follows]]
+    last = np.flatnonzero(~follows)
+    if len(last):  # one for each line at most
+        bounds = np.column_stack((first[last], line_end[last])).ravel()
+        ends[last] = np.maximum.reduceat(np.append(start + duration, 0), bounds)[::2]
+    return ends
 
 
 def event_ends(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

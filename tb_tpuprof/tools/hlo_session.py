@@ -45,6 +45,13 @@ def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Ca
     return Found(ops, first_roofs(session.map(roofs, hosts)), hosts)
 
 
+def share_basis(kind: str) -> tuple[str, str]:
+    """What shares of operations' time are called and what they are of (`HloOps.total_ps`), by hardware."""
+    if kind == "CPU":
+        return "Share of operations' time", "Self time by that of all operations, each from its launch to its end"
+    return "Share of device time", "Self time by the devices' profiled time, idle time included"
+
+
 def expression_texts(session: Session, found: Found, rows: npt.NDArray[np.intp]) -> list[str]:
     """HLO text of some operations, each from the trace of its host."""
     result = [""] * len(rows)

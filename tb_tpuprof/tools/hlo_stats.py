@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.roofline import TITLES, Rates, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.hlo_session import available, diagnostics_of, expression_texts, find_ops
+from tb_tpuprof.tools.hlo_session import available, diagnostics_of, expression_texts, find_ops, share_basis
 from tb_tpuprof.tools.shares import shares_table
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -65,6 +65,7 @@ def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
     """A row per operation, the longest self time first."""
     one = ops.taken(rows)
     chosen = _rows_of(speed, rows)
+    share_title, share_of = share_basis(ops.kind)
     share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
     titles = [ops.programs[p] for p in one.program.tolist()]
     ps: Unit = "ps"
@@ -80,8 +81,9 @@ def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
         _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), ps, "Of an occurrence"),
         _number("total_self_time_ps", "Self time", one.self_ps, ps, "Of all occurrences, without nested operations"),
         _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), ps),
-        _number("self_fraction", "Share", share, "fraction", "Of the profiled time of the devices, idle time included"),
+        _number("self_fraction", share_title, share, "fraction", share_of),
         _number("cumulative_fraction", "Cumulative", np.cumsum(np.nan_to_num(share)), "fraction", "Share of this and all rows above"),
+        *_thread_columns(one),
         _number("dma_stall_fraction", "DMA stalls", _stalls(one), "fraction", "Of its time, waiting for transfers"),
         *_rate_columns(one, chosen),
         text_column("bound_by", "Bound by", [chosen.bound_text(i) for i in range(len(rows))], "The resource it uses closest to its peak"),
@@ -93,6 +95,18 @@ def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
     )
     note = "" if len(rows) == len(ops) else f"the first {len(rows):,} of {len(ops):,}"
     return Table("Operations", columns, note)
+
+
+def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
+    """XLA:CPU splits an operation over its thread pool: what all threads together spent on it."""
+    if ops.kind != "CPU":
+        return ()
+    thread = np.where(ops.thread_ps >= 0, ops.thread_ps, np.nan)
+    note = "Of all threads together; unknown where not all of an operation's tasks were traced"
+    return (
+        _number("cpu_time_ps", "CPU time", thread, "ps", note),
+        _number("n_threads", "Threads", ratio(thread, ops.self_ps), "", "On average: CPU time by self time"),
+    )
 
 
 def _rate_columns(ops: HloOps, speed: Rates) -> tuple[Column, ...]:
@@ -141,14 +155,14 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
 
 def _where(ops: HloOps) -> str:
     if ops.kind == "CPU":
-        return "on the host's threads together"
+        return "from launch to end, on the host" if ops.n_devices == 1 else f"from launch to end, on {ops.n_devices} CPU devices together"
     return "on one device" if ops.n_devices == 1 else f"on {ops.n_devices} devices together"
 
 
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
     idle = Scalar(ops.idle_ps / ops.total_ps if ops.total_ps else None, "fraction", "Idle", "of the profiled time, no operation runs")
     if ops.kind == "CPU":
-        idle = Scalar(None, "fraction", "Idle", "threads run side by side: not known")
+        idle = Scalar(None, "fraction", "Idle", "operations can run side by side: not known")
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     return {
         "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(ops)),

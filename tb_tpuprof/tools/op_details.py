@@ -17,7 +17,7 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
-from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
+from tb_tpuprof.tools.hlo_session import Found, diagnostics_of, share_basis
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -204,7 +204,7 @@ def _scalars(ops: HloOps, speed: Rates, total_ps: int) -> dict[str, Scalar]:
     per_run = [float(values[0]) / n if work.is_known[0] else None for values in (work.flops, work.n_bytes)]
     return {
         "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
-        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", "Share of the profiled time"),
+        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", *share_basis(ops.kind)),
         "n_occurrences": Scalar(n, "count", "Occurrences"),
         "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
         "flops": Scalar(per_run[0], "count", "FLOPs of one"),

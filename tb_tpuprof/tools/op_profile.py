@@ -113,7 +113,7 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
     return {
         "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(found)),
         "idle_fraction": Scalar(
-            idle, "fraction", "Idle", "no operation runs" if idle is not None else "threads run side by side: not known"
+            idle, "fraction", "Idle", "no operation runs" if idle is not None else "operations can run side by side: not known"
         ),
         "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note),
         "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note),
@@ -123,7 +123,8 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
 
 def _where(found: Found) -> str:
     if found.ops.kind == "CPU":
-        return "on the host's threads together"
+        n = found.ops.n_devices
+        return "from launch to end, on the host" if n == 1 else f"from launch to end, on {n} CPU devices together"
     return "on one device" if found.ops.n_devices == 1 else f"on {found.ops.n_devices} devices together"
 
 

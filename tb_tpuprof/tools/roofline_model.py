@@ -20,7 +20,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops, share_basis
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
@@ -86,6 +86,7 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
     order = order[ops.self_ps[order] > 0]
     one = ops.taken(order[:N_ROWS])
     share = one.self_ps / (whole_ps or 1)
+    share_title, share_of = share_basis(ops.kind)
     columns = (
         _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
         text_column("program", "Program", [one.programs[p] for p in one.program.tolist()]),
@@ -96,9 +97,9 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"),
         _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
         _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), "ps"),
-        _number("self_fraction", "Share of device time", share, "fraction", "Self time by the devices' time"),
+        _number("self_fraction", share_title, share, "fraction", share_of),
         _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all rows above"),
-        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the devices' time"),
+        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the same"),
         _number("time_per_device_ps", "Time per device", one.time_ps / max(one.n_devices, 1), "ps", "Total time by the number of devices"),
         *_measures(rates(one.work, one.time_ps, peaks), ops.kind),
         text_column("source", "Source", [one.source[i] for i in range(len(one))]),

@@ -91,7 +91,7 @@ STACK, ASYNC, INSTANTS = 0, 1, 2
 
 # Stats of events that analyses read: decoded to columns on opening. All others are read from the file when an event is looked at.
 HOT_STATS = (
-    "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "correlation_id", "group_id", "is_eager",
+    "_r", "step_num", "iter_num", "id", "graph_type", "_pt", "_p", "_ct", "_c", "_a", "run_id", "correlation_id", "group_id", "is_eager",
     "is_func", "step_name", "tf_op", "hlo_op", "program_id", "process_id", "_ipl_stage_id", "_ipl_stage_name", "_ipl_stage_cat",
     "flops", "model_flops", "bytes_accessed", "parent_id", "element_id", "flow",
     "allocator_name", "index_on_host", "device_ordinal", "bytes_reserved", "bytes_allocated", "bytes_available", "fragmentation",
@@ -101,7 +101,7 @@ HOT_STATS = (
 DEVICE_STATS = {
     "/device:GPU:": ("kernel_details", "vdd_energy_j"),
     "/device:TPU:": (
-        "run_id", "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id", "Time Scale Multiplier",
+        "queue_id", "core_type", "device_offset_ps", "device_duration_ps", "all_reduce_unique_id", "Time Scale Multiplier",
         "dma_stall_duration_ps", "vdd_energy_j",
     ),
 }  # fmt: skip

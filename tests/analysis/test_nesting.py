@@ -43,12 +43,33 @@ def test_a_region_lasts_from_its_start_mark_to_its_stop_mark() -> None:
     assert event_ends(trace, np.array([0, 1]))[0] == trace.events["start_ps"][2]
 
 
-def test_marks_of_different_lines_make_no_region() -> None:
+def test_a_stop_on_another_line_ends_no_region() -> None:
     trace = drawing("""
-        one  [ThreadpoolListener::StartRegion]
-        two                                     [ThreadpoolListener::StopRegion]
+        one  [ThreadpoolListener::StartRegion]  [work ]
+        two  [ThreadpoolListener::StopRegion]  [ThreadpoolListener::StartRegion]  [ThreadpoolListener::StopRegion]
         """)
-    assert not len(regions(trace).event)
+    found = regions(trace)
+    assert [trace.line_names[line] for line in trace.lines_at(found.event)] == ["one", "two"]
+    assert found.end_ps[0] == trace.events["start_ps"][1] + trace.events["duration_ps"][1]
+    assert found.end_ps[1] == trace.events["start_ps"][4]
+
+
+def test_a_region_without_a_stop_ends_where_the_next_one_begins_and_the_last_one_with_its_line() -> None:
+    trace = drawing("""
+        pool  [ThreadpoolListener::StartRegion]        [ThreadpoolListener::StartRegion]
+        pool                                     [a ]                                     [b       ]
+        pool                                                                                [c ]
+        last                                                                   [ThreadpoolListener::StartRegion]
+        """)
+    names = [trace.strings[i] for i in trace.metadata["name"][trace.events["metadata"]].tolist()]
+    start = dict(zip(names, trace.events["start_ps"].tolist(), strict=True))
+    found = regions(trace)
+    second = int(found.event[1])
+    assert found.end_ps[0] == trace.events["start_ps"][second]
+    assert found.end_ps[1] == start["b"] + 10 * PS
+    assert parents(trace)[names.index("a")] == 0
+    assert parents(trace)[names.index("b")] == second
+    assert found.end_ps[2] > found.end_ps[1]
 
 
 def test_self_times_of_a_line_sum_up_to_its_busy_time() -> None:

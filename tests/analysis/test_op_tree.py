@@ -26,7 +26,7 @@ def made(*ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[s
     return HloOps(
         program=np.array([op[0] for op in ops], np.int64), name=words_of([op[1] for op in ops]), category=words_of([op[2] for op in ops]),
         provenance=words_of([op[3] for op in ops]), source=none, twin=words_of([(twins or {}).get(op[1], "") for op in ops]), core=none,
-        n_occurrences=ints, time_ps=time, self_ps=time, normalized_ps=time, stall_ps=0 * time, energy_j=0 * one,
+        n_occurrences=ints, time_ps=time, self_ps=time, normalized_ps=time, stall_ps=0 * time, thread_ps=0 * time - 1, energy_j=0 * one,
         work=Work(one, one, 2 * one, space, np.ones(n, np.bool_)), instruction=ints - 2, metadata=ints - 2, host=ints - 1, span_ps=span_ps,
         n_devices=1, kind="TPU", programs={op[0]: f"p{op[0]}" for op in ops},
     )  # fmt: skip

@@ -1,0 +1,209 @@
+"""The runs of XLA:CPU's operations: from when to when each ran, what of that was its own, and how long threads worked on it.
+
+The one source of times of XLA:CPU's operations. XLA splits a dot, a convolution or a fusion over its thread pool; the event of the
+operation covers only the share of the thread that launched it, and the mark of its end is set when somebody notices, which can be
+after the whole rest of the program:
+
+    launcher   ├─dot──┤  ├───────── waits ─────────┤          event too short
+    pool         ├─task──┬─tanh──┬─dot.1────┬──┤              mark too late (▲)
+                         │                      ▲ end: dot
+                         └ real end: the task of dot is over, and tanh, which reads it, starts
+
+So the end of a run is
+    the end of its last task, where all tasks are traced; of its children, where it runs other operations (while, call);
+    else its event's end where nothing else is known of it, but
+    never after its mark, the start of an operation that reads its result, its next launch, or the end of the program's run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.cpu_bounds import Structure, latest_end, structure
+from tb_tpuprof.analysis.cpu_events import NEVER, CpuEvents, cpu_events
+from tb_tpuprof.analysis.cpu_tasks import PoolWork, pool_work
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import nest_rows
+from tb_tpuprof.native import cover
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+_DEEPEST = 64  # loops in loops
+
+
+@dataclass(frozen=True)
+class CpuRuns:
+    """One row per run of an operation, in order of launch events. Times in ps.
+
+    `event`: its (first) launch; `text`, `op`, `device`: as in CpuEvents. `elapsed_ps`: from launch to end; `self_ps`: without the time in
+    which operations that it runs were running; `thread_ps`: time that all threads together worked on it, -1 where not all is traced.
+    `span_ps`: from the first launch to the last end, summed over devices; `n_devices` of them.
+    """
+
+    event: Rows
+    text: Int64s
+    op: Int64s
+    device: Int64s
+    start_ps: Int64s
+    end_ps: Int64s
+    elapsed_ps: Int64s
+    self_ps: Int64s
+    thread_ps: Int64s
+    span_ps: int
+    n_devices: int
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+@once
+def cpu_runs(trace: Trace) -> CpuRuns:
+    """All runs of XLA:CPU's operations; none where the trace has an accelerator."""
+    ops = cpu_events(trace)
+    links = hlo_links(trace)
+    found = structure(trace, links, np.unique(ops.op[ops.op >= 0]))
+    work = pool_work(trace, ops)
+    parent = _parents(trace, ops, found, len(links))
+    end = _ends(ops, work, latest_end(trace, ops, found, max(len(links), 1)), parent)
+    elapsed = end - ops.start_ps
+    self_ps = elapsed - _covered(ops.start_ps, end, parent)
+    # An XLA that marks ends records tasks too; of an older one nobody knows which threads took part.
+    thread = np.where((work.n_lost > 0) | (ops.marked_ps == NEVER), -1, work.thread_ps)
+    return _merged(ops, (end, elapsed, self_ps, thread), _run_numbers(ops, found, max(len(links), 1)))
+
+
+def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
+    """The launch of the operation that runs each one's computation (while, call), -1 for none.
+
+    By the HLO, the latest such launch in the same execution; where no HLO tells, the launch around it on its thread.
+    """
+    parent = np.full(len(ops), -1, np.int64)
+    unknown = (ops.op < 0) | (found.computation[ops.op] < 0) if len(found.computation) else np.ones(len(ops), np.bool_)
+    if unknown.any():
+        parent[unknown] = nest_rows(trace, ops.event)[0][unknown]
+    asks = np.flatnonzero(~unknown & (ops.execution >= 0))
+    asks = asks[found.container[ops.op[asks]] >= 0]
+    launched = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
+    launched = launched[np.isin(ops.op[launched], found.container[ops.op[asks]])]
+    keys = np.concatenate((
+        ops.execution[launched] * n_ops + ops.op[launched], ops.execution[asks] * n_ops + found.container[ops.op[asks]],
+    ))  # fmt: skip
+    is_question = np.repeat([0, 1], [len(launched), len(asks)])
+    order = np.lexsort((is_question, np.concatenate((ops.start_ps[launched], ops.start_ps[asks])), keys))
+    place = np.where(is_question[order] == 0, np.arange(len(order)), -1)
+    before = np.maximum.accumulate(place) if len(place) else place
+    at = np.flatnonzero((is_question[order] == 1) & (before >= 0))
+    at = at[keys[order[before[at]]] == keys[order[at]]]
+    parent[asks[order[at] - len(launched)]] = launched[order[before[at]]]
+    return parent
+
+
+def _ends(ops: CpuEvents, work: PoolWork, latest: Int64s, parent: Int64s) -> Int64s:
+    """When each run ended (see the module's picture)."""
+    is_traced = (work.n_tasks > 0) & (work.n_lost == 0)
+    has_children = np.zeros(len(ops), np.bool_)
+    has_children[parent[parent >= 0]] = True
+    at_least = np.where(is_traced, np.maximum(ops.stop_ps, work.end_ps), ops.stop_ps)
+    unclear = (work.n_tasks > 0) & (work.n_lost > 0) & (latest < NEVER)
+    end = np.where(unclear, latest, np.minimum(at_least, latest))
+    end = np.where(_ends_elsewhere(ops, work, has_children), np.where(latest < NEVER, latest, end), end)
+    depth = _depths(parent)
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        mine = np.flatnonzero(depth == level)
+        np.maximum.at(end, parent[mine], end[mine])
+        np.minimum(end, np.maximum(latest, ops.start_ps), out=end)
+    return np.maximum(end, ops.start_ps)
+
+
+def _ends_elsewhere(ops: CpuEvents, work: PoolWork, has_children: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Operations that run others have no tasks of their own, nor have those that wait for another device."""
+    is_marked = (ops.marked_ps < NEVER) & (ops.marked_ps > ops.stop_ps)
+    found: npt.NDArray[np.bool_] = (work.n_tasks == 0) & ~has_children & is_marked
+    return found
+
+
+def _depths(parent: Int64s) -> Int64s:
+    """How many launches are around each."""
+    depth = np.zeros(len(parent), np.int64)
+    above = parent.copy()
+    for _ in range(_DEEPEST):
+        open_ = np.flatnonzero(above >= 0)
+        if not len(open_):
+            break
+        depth[open_] += 1
+        above[open_] = parent[above[open_]]
+    return depth
+
+
+def _covered(start: Int64s, end: Int64s, parent: Int64s) -> Int64s:
+    """Time of each run in which any of those directly inside it ran."""
+    inner = np.flatnonzero(parent >= 0)
+    covered = np.zeros((len(start), 2), np.int64)
+    if len(inner):
+        events = start[inner], end[inner], np.ones(len(inner), np.uint8), parent[inner]
+        cover(events, np.argsort(start[inner], kind="stable").astype(np.int64), (start, end), covered)
+    total: Int64s = covered[:, 1]
+    return total
+
+
+def _run_numbers(ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
+    """Number of the run that each launch belongs to: XLA can make several thunks of one instruction (a sort: a copy and a sort).
+
+    An instruction of the entry computation runs once per execution. Others run as often as their computation; an operation that was
+    launched k times as often as the rarest one of its computation has k thunks.
+    """
+    number = np.arange(len(ops))
+    known = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
+    if len(known):
+        known = known[found.computation[ops.op[known]] >= 0]
+    if not len(known):
+        return number
+    op = ops.op[known]
+    codes, first, at, count = np.unique(ops.execution[known] * n_ops + op, return_index=True, return_inverse=True, return_counts=True)
+    if int(count.max()) == 1:
+        return number
+    place = ops.execution[known[first]] * (int(found.computation.max()) + 1) + found.computation[op[first]]
+    _, of_place = np.unique(place, return_inverse=True)
+    rarest = np.full(int(of_place.max()) + 1, NEVER, np.int64)
+    np.minimum.at(rarest, of_place, count)
+    runs = np.where(found.is_entry[op[first]], 1, rarest[of_place])
+    n_thunks = np.maximum(np.rint(count / runs).astype(np.int64), 1)
+    order = np.lexsort((ops.start_ps[known], at))
+    rank = np.arange(len(known)) - np.append(0, np.cumsum(count))[at[order]]
+    group = at[order] * (int(count.max()) + 1) + rank // n_thunks[at[order]]
+    head = np.append(True, group[1:] != group[:-1])
+    rows = known[order]
+    number[rows] = rows[head][np.cumsum(head) - 1]
+    del codes
+    return number
+
+
+def _merged(ops: CpuEvents, times: tuple[Int64s, ...], number: Int64s) -> CpuRuns:
+    """Launches of one run put together: their times add up."""
+    end, elapsed, self_ps, thread = times
+    heads, at = np.unique(number, return_inverse=True)
+    n = len(heads)
+    if n < len(number):
+        sums = [np.zeros(n, np.int64) for _ in range(3)]
+        for total, values in zip(sums, (elapsed, self_ps, np.maximum(thread, 0)), strict=True):
+            np.add.at(total, at, values)
+        is_known = np.ones(n, np.bool_)
+        is_known[at[thread < 0]] = False
+        last = np.zeros(n, np.int64)
+        np.maximum.at(last, at, end)
+        end, elapsed, self_ps, thread = last, sums[0], sums[1], np.where(is_known, sums[2], -1)
+    start, device = ops.start_ps[heads], ops.device[heads]
+    _, of = np.unique(device, return_inverse=True)
+    n_devices = int(of.max(initial=-1)) + 1
+    first, final = np.full(n_devices, NEVER, np.int64), np.zeros(n_devices, np.int64)
+    np.minimum.at(first, of, start)
+    np.maximum.at(final, of, end)
+    return CpuRuns(
+        ops.event[heads], ops.text[heads], ops.op[heads], device, start, end, elapsed, self_ps, thread,
+        int((final - first).sum()), n_devices,
+    )  # fmt: skip

@@ -35,7 +35,7 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 from tb_tpuprof.trace.trace import Trace, TraceInfo
 
-VERSION = 6
+VERSION = 7
 _MAGIC = b"TPUCOLS" + bytes([VERSION])
 _ALIGN = 64
 MIN_TRACE_BYTES = 4 * 2**20

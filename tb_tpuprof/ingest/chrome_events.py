@@ -29,6 +29,7 @@ SPAN_US = 2**61 // 10**6
 KINETO_ARGUMENTS = (
     "correlation", "External id", "external id", "grid", "block", "registers per thread", "shared memory", "device", "stream",
     "est. achieved occupancy %", "Total Allocated", "Total Reserved", "Device Id", "Device Type", "Bytes", "Addr",
+    "Collective name",
 )  # fmt: skip
 HOT = tuple(dict.fromkeys((*schema.HOT_STATS, *(stat for stats in schema.DEVICE_STATS.values() for stat in stats), "long_name")))
 WANTED = tuple(dict.fromkeys((*HOT, *KINETO_ARGUMENTS, "step")))

@@ -12,6 +12,7 @@ _TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
 _GRAPH_LAUNCH = re.compile(r"((cuda|hip|cu)GraphLaunch)\w*( in .*)?", re.DOTALL)
+_FETCH = re.compile(r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|datapipe)\w*\.py\(\d+\): __next__", re.DOTALL)
 _COLLECTIVE = re.compile(r"\w+ \(record_param_comms\)")
 _PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
 _NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
@@ -70,6 +71,11 @@ def _memcpy_kind(name: str) -> str:
         return ""
     lower = name.lower().replace("memcpy ", "memcpy", 1)  # PyTorch writes `Memcpy HtoD (Pageable -> Device)`
     return next((kind for kind in _MEMCPY_KINDS if lower.startswith(kind.lower())), "")
+
+
+def is_fetch(name: str) -> bool:
+    """Whether a host event fetches a batch from PyTorch's data loader: as PyTorch names it, or the frame of its Python tracer."""
+    return _FETCH.fullmatch(name) is not None
 
 
 def is_graph_launch(op_name: str) -> bool:

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.event_names import UNKNOWN, is_graph_launch, parse_op
 from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import eager_ops, groups
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
+from tb_tpuprof.analysis.kernel_names import short_name
 from tb_tpuprof.analysis.kernel_rows import kernel_mask
 from tb_tpuprof.analysis.op_metrics import IDLE, NO_OPERATION, Occurrences, OpMetrics, add_up, no_ops, sum_by, sum_occurrences
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
@@ -111,7 +112,7 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
         return no_ops()
     name_id = trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64)
     graphs = [i for i in np.unique(text).tolist() if is_graph_launch(trace.strings[i])]
-    of_graph = np.isin(text, graphs)
+    of_graph = np.isin(text, graphs) & kernel_mask(trace)[rows]
     name_id[of_graph] = -1
     pairs, op = np.unique(np.column_stack((text, name_id)), axis=0, return_inverse=True)
     op = op.reshape(-1)
@@ -155,10 +156,12 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
 
 
 def _without_ops(trace: Trace, kernels: Rows) -> OpMetrics:
-    """Kernels that no operation is known to have launched: a row for each name."""
+    """Kernels that no operation is known to have launched: a row for each name, without the parameters of templates."""
     if not len(kernels):
         return no_ops()
-    name_id, op = np.unique(trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True)
-    names = [(trace.strings.get(i), NO_OPERATION) for i in name_id.tolist()]
+    name_id, of_name = np.unique(trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True)
+    rows: dict[str, int] = {}
+    row = np.array([rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64)
     duration = trace.events["duration_ps"][kernels]
-    return sum_occurrences(names, Occurrences(op.reshape(-1), duration, duration, np.zeros(len(kernels), np.bool_)), 0)
+    found = Occurrences(row[of_name.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_))
+    return sum_occurrences([(name, NO_OPERATION) for name in rows], found, 0)

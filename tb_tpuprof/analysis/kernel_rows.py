@@ -1,4 +1,4 @@
-"""Which events of GPUs are kernels: all that their streams hold but copies and fills, whether or not the file says how they were launched."""
+"""Which events of GPUs are kernels: all that their streams hold but copies and fills, with or without details of the launch."""
 
 from __future__ import annotations
 

@@ -12,13 +12,15 @@ for the loader counts where no kernel runs meanwhile.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_ps
+from tb_tpuprof.analysis.diagnostics import Notice
+from tb_tpuprof.analysis.event_names import is_fetch
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
@@ -32,9 +34,8 @@ from tb_tpuprof.units import format_fraction, format_time
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 MARKER = "ProfilerStep"
+_LATE = 0.1  # share of the steps' time that is worth a notice
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
-# What PyTorch names fetching a batch, and the same as a frame of its Python tracer.
-_FETCH = re.compile(r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|dataset|datapipe)\w*\.py\(\d+\): __next__", re.DOTALL)
 _SINGLE = "_SingleProcessDataLoaderIter"
 
 
@@ -128,7 +129,7 @@ def loader_events(trace: Trace) -> Rows:
     names = trace.metadata["name"]
     fetches = np.zeros(len(names), np.bool_)
     of_host = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    fetches[of_host] = [_FETCH.fullmatch(trace.strings.get(int(name))) is not None for name in names[of_host].tolist()]
+    fetches[of_host] = [is_fetch(trace.strings.get(int(name))) for name in names[of_host].tolist()]
     if not fetches.any() or not len(found.row):
         return np.empty(0, np.intp)
     rows = np.flatnonzero(fetches[trace.events["metadata"]])
@@ -157,12 +158,32 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
     return LoaderWait(name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum()))
 
 
-def loader_sentence(waits: LoaderWait, host: str = "") -> str:
-    """What fetching batches takes of the steps, by name; `host` where there are several."""
-    where = f"{host}: " if host else ""
-    text = f"{where}`{waits.name}` takes {format_time(waits.total_ps / max(waits.n_steps, 1))} ({format_fraction(waits.fraction)}) of each step"
-    hidden = waits.hidden_ps / waits.total_ps if waits.total_ps else 0.0
-    text += f", {format_fraction(hidden)} of it while kernels run" if hidden >= 0.01 else ""
-    if waits.is_in_process:
-        return f"{text}. It loads in the training process (num_workers=0)."
-    return f"{text}."
+def late_notice(trace: Trace) -> tuple[Notice, ...]:
+    """Says so where devices still work on the marked steps for long after the last of them ended on the host."""
+    found = windows(trace)
+    if not len(found.row) or not planes(trace).gpus:
+        return ()
+    rows = np.concatenate([stream_events(trace, plane) for plane in planes(trace).gpus])
+    rows = rows[np.isin(groups(trace).group[rows], found.group)]
+    start = np.maximum(trace.events["start_ps"][rows], found.end.max())
+    end = trace.events["start_ps"][rows] + trace.events["duration_ps"][rows]
+    late_ps = union_ps(start[end > start], end[end > start])
+    if late_ps < _LATE * int((found.end - found.start).sum()):
+        return ()
+    late = f"they worked {format_time(late_ps)} on the marked steps after the last one ended"
+    text = f"{trace.info.host}: the host ran ahead of its devices: {late}."
+    return (Notice("info", text, "Step times are the host's. Profile more steps, until launches wait for the device, to see its pace."),)
+
+
+def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
+    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none fetches."""
+    known = [(wait, host) for wait, host in zip(found, hosts, strict=True) if wait]
+    if not known:
+        return ""
+    waits, host = max(known, key=lambda pair: pair[0].fraction)
+    where = f"{host}: " if len(hosts) > 1 else ""
+    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of each step"
+    share = waits.hidden_ps / waits.total_ps
+    hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
+    how = " It makes batches in the training process (num_workers=0)." if waits.is_in_process else ""
+    return f"{where}`{waits.name}` takes {took}{hidden}.{how}"

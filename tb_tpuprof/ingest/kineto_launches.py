@@ -74,7 +74,7 @@ def operations(raw: RawEvents, slices: Slices, line: Array, roles: Roles, ids: t
     has_launch = at >= 0
     by_launch = np.where(has_launch, around[at], -1) if len(launches) else np.full(len(devices), -1, np.int64)
     believed = _is_operators_id(by_launch, by_id, external[devices], correlation[devices], has_launch)
-    chosen = np.where(has_launch | ~believed, by_launch, by_id)
+    chosen = np.where(has_launch | (not believed), by_launch, by_id)
     result = name.copy()
     result[devices] = np.where(chosen >= 0, name[chosen], -1)
     graph = _graph_launches(raw, slices, launches)
@@ -103,7 +103,8 @@ def _innermost(slices: Slices, line: Array, operators: Array, launches: Array) -
         if not len(over):
             break
         at[over] = parent[at[over]]
-    return np.where(at >= 0, operators[at], -1)
+    found: Int64s = np.where(at >= 0, operators[at], -1)
+    return found
 
 
 def _launch_of(made: Int64s, made_ps: Int64s, used: Int64s, used_ps: Int64s) -> Int64s:

@@ -161,8 +161,8 @@ def counts(path: Path) -> dict[str, Any]:
         time[op] += float(kernel.get("dur", 0))
         number[op] += 1
     return {
-        "n_kernels": len(attributed), "kernel_us": sum(time.values()), "op_us": dict(time), "op_n": dict(number), "steps": step_facts(events),
-        "has_device": any(is_kernel(e) or e.get("cat") in COPIES for e in events),
+        "n_kernels": len(attributed), "kernel_us": sum(time.values()), "op_us": dict(time), "op_n": dict(number),
+        "steps": step_facts(events), "has_device": any(is_kernel(e) or e.get("cat") in COPIES for e in events),
     }  # fmt: skip
 
 

@@ -11,6 +11,9 @@ UNKNOWN, TENSORFLOW, JAX, TF_DATA, MEMCPY, INPUT_PIPELINE, XLA_CPU = range(7)
 _TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
+_GRAPH_LAUNCH = re.compile(r"((cuda|hip|cu)GraphLaunch)\w*( in .*)?", re.DOTALL)
+_FETCH = re.compile(r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|datapipe)\w*\.py\(\d+\): __next__", re.DOTALL)
+_COLLECTIVE = re.compile(r"\w+ \(record_param_comms\)")
 _PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
 _NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
 _HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
@@ -32,11 +35,19 @@ def parse_op(full_name: str) -> Op:
     Without a colon it is a copy between memories or unknown. `Iterator…:` is a stage of a tf.data pipeline. A capitalised
     type is TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's
     last part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is its type.
+    The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) is of that type.
     """
+    graph = _GRAPH_LAUNCH.fullmatch(full_name)
+    if graph:
+        return Op(full_name, graph[1])
     name, colon, type_ = full_name.partition(":")
+    if not colon and _COLLECTIVE.fullmatch(full_name):
+        return Op(full_name, "collective")
     if not colon:
         kind = _memcpy_kind(full_name)
         return Op(full_name, kind, MEMCPY) if kind else Op(full_name, "")
+    if full_name.startswith(("nccl:", "gloo:", "mpi:", "ucc:")) and "/" not in full_name:
+        return Op(full_name, full_name.rpartition(":")[2])
     if full_name.startswith(_PYTORCH_NAMESPACES):
         return Op(full_name, full_name.rpartition("::")[2])
     if name == "Iterator":
@@ -60,6 +71,16 @@ def _memcpy_kind(name: str) -> str:
         return ""
     lower = name.lower().replace("memcpy ", "memcpy", 1)  # PyTorch writes `Memcpy HtoD (Pageable -> Device)`
     return next((kind for kind in _MEMCPY_KINDS if lower.startswith(kind.lower())), "")
+
+
+def is_fetch(name: str) -> bool:
+    """Whether a host event fetches a batch from PyTorch's data loader: as PyTorch names it, or the frame of its Python tracer."""
+    return _FETCH.fullmatch(name) is not None
+
+
+def is_graph_launch(op_name: str) -> bool:
+    """Whether an operation is the launch of a whole CUDA or HIP graph."""
+    return _GRAPH_LAUNCH.fullmatch(op_name) is not None
 
 
 def is_explicit_step(name: str) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
+from tb_tpuprof.analysis.event_names import UNKNOWN, is_graph_launch, parse_op
 from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import eager_ops, groups
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
-from tb_tpuprof.analysis.op_metrics import IDLE, Occurrences, OpMetrics, add_up, no_ops, sum_occurrences
+from tb_tpuprof.analysis.kernel_names import short_name
+from tb_tpuprof.analysis.kernel_rows import kernel_mask
+from tb_tpuprof.analysis.op_metrics import IDLE, NO_OPERATION, Occurrences, OpMetrics, add_up, no_ops, sum_by, sum_occurrences
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
 from tb_tpuprof.trace.trace import Trace
@@ -25,8 +27,10 @@ def gpu_ops(trace: Trace) -> OpMetrics:
 
     A kernel belongs to the HLO instruction named by its stats `hlo_op` (the last of `a::b`) and `program_id`; successive
     kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op` names the operation, and each
-    kernel is one occurrence. Without either, a line of operations derived by the file's writer is asked. The span of a GPU
-    is the time from its first event to its last one's end.
+    kernel is one occurrence; of a CUDA or HIP graph each launch is. Without either, a line of operations derived by the file's
+    writer is asked. What is left are kernels of no known operation: each is a row of its own, of the type `(no operation)`, so that
+    the time of all kernels is in the rows. Copies count with the operation that they name, if they name one. The span of a GPU is
+    the time from its first event to its last one's end.
     """
     programs: dict[int, Instructions] = {}
     return add_up([_ops_of(trace, plane, programs) for plane in planes(trace).gpus])
@@ -40,15 +44,13 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
     span_ps = int((start + duration).max() - start.min())
     texts = {key: _text_ids(trace, key, rows) for key in ("hlo_op", "tf_op")}
     program = values_at(rows, *first_ints(trace, "program_id"), -1)
-    parts = [_hlo_ops(trace, rows, texts["hlo_op"], program, programs)]
-    without = texts["hlo_op"] < 0
-    if (without & (texts["tf_op"] >= 0)).any():
-        chosen = without & (texts["tf_op"] >= 0)
-        parts.append(_framework_ops(trace, rows[chosen], texts["tf_op"][chosen]))
-    ops = add_up(parts)
-    if not len(ops):
-        ops = _derived_ops(trace, plane, rows)
-    return replace(ops, span_ps=span_ps)
+    with_hlo, with_name = texts["hlo_op"] >= 0, (texts["hlo_op"] < 0) & (texts["tf_op"] >= 0)
+    parts = [_hlo_ops(trace, rows[with_hlo], texts["hlo_op"][with_hlo], program[with_hlo], programs)]
+    parts.append(_framework_ops(trace, rows[with_name], texts["tf_op"][with_name]))
+    without = rows[~with_hlo & ~with_name]
+    derived, at = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
+    parts += [derived, _without_ops(trace, at)]
+    return replace(add_up(parts), span_ps=span_ps)
 
 
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
@@ -62,11 +64,11 @@ def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
 
 
 def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]) -> OpMetrics:
-    """Kernels of HLO instructions. Events of instructions that no HLO describes are left out, as nothing is known of them."""
-    mine = np.flatnonzero((hlo_op >= 0) & (program >= 0))
-    rows, hlo_op, program = rows[mine], hlo_op[mine], program[mine]
+    """Kernels of HLO instructions. An instruction that no HLO describes is known by its name alone, and has no type."""
     pairs, op = np.unique(np.column_stack((program, hlo_op)), axis=0, return_inverse=True)
     op = op.reshape(-1)
+    if not len(pairs):
+        return no_ops()
     names, found = [], []
     for number, text in pairs.tolist():
         if number not in programs:
@@ -74,10 +76,6 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
         name = trace.strings[text].rpartition("::")[2]
         names.append(name)
         found.append(programs[number].get(name))
-    known = np.array([instruction is not None for instruction in found], np.bool_)
-    if not known.any():
-        return no_ops()
-    rows, op = rows[known[op]], op[known[op]]
     first = first_of_runs(trace, rows, op)
     duration = np.add.reduceat(trace.events["duration_ps"][rows], first)
     occurrences = Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]])
@@ -88,7 +86,7 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
         ops,
         name=tuple(names[i] for i in chosen),
         type=tuple(detail.opcode for detail in details),
-        program=tuple(int(pairs[i][0]) for i in chosen),
+        program=tuple(max(0, int(pairs[i][0])) for i in chosen),
         provenance=tuple(_with_colon(detail.op_name) for detail in details),
     )
 
@@ -109,37 +107,61 @@ def _with_colon(op_name: str) -> str:
 
 
 def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
-    """Kernels that name a framework operation: one row per operation and kernel."""
+    """Kernels that name a framework operation: one row per operation and kernel; the kernels of a graph's launches are one row."""
+    if not len(rows):
+        return no_ops()
     name_id = trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64)
+    graphs = [i for i in np.unique(text).tolist() if is_graph_launch(trace.strings[i])]
+    of_graph = np.isin(text, graphs) & kernel_mask(trace)[rows]
+    name_id[of_graph] = -1
     pairs, op = np.unique(np.column_stack((text, name_id)), axis=0, return_inverse=True)
+    op = op.reshape(-1)
     full = [trace.strings[pair[0]] for pair in pairs.tolist()]
     parsed = [parse_op(name) for name in full]
-    names = [(f"{op.name}/{trace.strings[pair[1]]}", op.type) for op, pair in zip(parsed, pairs.tolist(), strict=True)]
-    duration = trace.events["duration_ps"][rows]
-    ops = sum_occurrences(names, Occurrences(op.reshape(-1), duration, duration, eager_ops(trace)[rows]), 0)
+    names = [
+        (op.name if kernel < 0 else f"{op.name}/{trace.strings[kernel]}", op.type)
+        for op, (_, kernel) in zip(parsed, pairs.tolist(), strict=True)
+    ]
+    # What makes an occurrence: a kernel, or of a graph one launch, told by its correlation.
+    launch = np.where(of_graph, values_at(rows, *first_ints(trace, "correlation_id"), -1), -2 - np.arange(len(rows)))
+    _, first, occurrence = np.unique(np.column_stack((op, launch)), axis=0, return_index=True, return_inverse=True)
+    duration = sum_by(occurrence.reshape(-1), trace.events["duration_ps"][rows], len(first))
+    ops = sum_occurrences(names, Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]]), 0)
     return replace(ops, provenance=tuple(full))
 
 
-def _derived_ops(trace: Trace, plane: int, rows: Rows) -> OpMetrics:
-    """Kernels by the operation that a line derived by the file's writer shows above them (`TensorFlow Ops`)."""
+def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Rows]:
+    """Kernels by the operation that a line derived by the file's writer shows above them (`TensorFlow Ops`), and those of none.
+
+    An event of that line is one occurrence, on however many streams its kernels ran.
+    """
     ids = trace.lines["id"] & 0xFFFFFFFF
     lines = [line for line in trace.lines_of([plane]).tolist() if ids[line] == DERIVED_OPS and trace.lines["n_events"][line]]
-    if not lines:
-        return no_ops()
+    if not lines or not len(kernels):
+        return no_ops(), kernels
     ops = line_events(trace, lines[0])
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
-    kernels = np.zeros(trace.n_events, np.bool_)
-    kernels[trace.event_stats.texts("kernel_details").owner] = True
-    rows = rows[kernels[rows]]
-    at = np.searchsorted(start[ops], start[rows], side="right") - 1
-    inside = (at >= 0) & (start[rows] + duration[rows] <= (start[ops] + duration[ops])[at])
-    rows, at = rows[inside], at[inside] + ops.start
-    metadata, op = np.unique(trace.events["metadata"][at], return_inverse=True)
+    at = np.searchsorted(start[ops], start[kernels], side="right") - 1
+    inside = (at >= 0) & (start[kernels] + duration[kernels] <= (start[ops] + duration[ops])[at])
+    rows, above = kernels[inside], at[inside] + ops.start
+    if not len(rows):
+        return no_ops(), kernels
+    event, first, occurrence = np.unique(above, return_index=True, return_inverse=True)
+    metadata, op = np.unique(trace.events["metadata"][event], return_inverse=True)
     full = [trace.strings[i] for i in trace.metadata["name"][metadata].tolist()]
     names = [(name, parsed.type if parsed.category != UNKNOWN else IDLE) for name, parsed in ((n, parse_op(n)) for n in full)]
-    first = np.flatnonzero(np.append(True, at[1:] != at[:-1])[: len(at)])
-    if not len(first):
+    total = sum_by(occurrence.reshape(-1), duration[rows], len(event))
+    found = sum_occurrences(names, Occurrences(op.reshape(-1), total, total, eager_ops(trace)[rows[first]]), 0)
+    return replace(found, provenance=found.name), kernels[~inside]
+
+
+def _without_ops(trace: Trace, kernels: Rows) -> OpMetrics:
+    """Kernels that no operation is known to have launched: a row for each name, without the parameters of templates."""
+    if not len(kernels):
         return no_ops()
-    total = np.add.reduceat(duration[rows], first)
-    ops_found = sum_occurrences(names, Occurrences(op.reshape(-1)[first], total, total, eager_ops(trace)[rows[first]]), 0)
-    return replace(ops_found, provenance=ops_found.name)
+    name_id, of_name = np.unique(trace.metadata["name"][trace.events["metadata"][kernels]], return_inverse=True)
+    rows: dict[str, int] = {}
+    row = np.array([rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64)
+    duration = trace.events["duration_ps"][kernels]
+    found = Occurrences(row[of_name.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_))
+    return sum_occurrences([(name, NO_OPERATION) for name in rows], found, 0)

@@ -75,6 +75,7 @@ _ELIGIBLE = re.compile(
     r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
 )
 _KEPT_NAMES = 16_384
+_LINE = 80
 _LONGEST = 8_192  # what stands behind so many letters of a template's arguments is not looked at
 _NUMBER = re.compile(r"([._]\d+)+$")
 
@@ -98,3 +99,11 @@ def is_tensor_core_eligible(op: str, type_: str = "") -> bool:
     """Whether an operation multiplies matrices or convolves, so that tensor cores could do it."""
     leaf = op.rpartition("/")[2].rpartition("::")[2]
     return any(_ELIGIBLE.search(_NUMBER.sub("", word)) is not None for word in (leaf, type_) if word)
+
+
+@lru_cache(_KEPT_NAMES)
+def short_name(kernel: str) -> str:
+    """A kernel's name without the parameters of its template and function, and not longer than a line."""
+    plain = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    head = plain.partition("<")[0].partition("(")[0].strip() or plain
+    return head if len(head) <= _LINE else f"{head[: _LINE - 1]}…"

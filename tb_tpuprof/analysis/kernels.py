@@ -12,9 +12,9 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.kernel_launch import Launch, read_launch
 from tb_tpuprof.analysis.kernel_names import library_of, uses_tensor_cores
 from tb_tpuprof.analysis.kernel_ops import kernel_ops, op_columns
+from tb_tpuprof.analysis.kernel_rows import kernel_rows
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.occupancy import capabilities, with_occupancy
-from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import consecutive
 from tb_tpuprof.native import number, split, sums
 from tb_tpuprof.trace.trace import Trace
@@ -63,8 +63,8 @@ def _made(columns: dict[str, Any]) -> Kernels:
 
 @once
 def kernels(trace: Trace) -> Kernels:
-    """Kernels of all GPUs of a trace: events on streams that carry `kernel_details` and last longer than nothing."""
-    rows, text = _launched(trace)
+    """Kernels of all GPUs of a trace (`kernel_rows`), however short. A kernel of no known launch has one that tells nothing."""
+    rows, text = kernel_rows(trace)
     metadata = trace.events["metadata"][consecutive(rows)]
     # Rows that are alike in all that tells kernels apart, before what that means is looked at, once for each such group.
     code, at = split(np.empty(0, np.int32), text)
@@ -88,7 +88,7 @@ def kernels(trace: Trace) -> Kernels:
     capability = capabilities(trace)
     on = [capability[plane] for plane in trace.lines["plane"][trace.lines_at(first)].tolist()]
     wanted = list(zip(text[at].tolist(), on, strict=True))
-    launches = {(i, where): with_occupancy(read_launch(trace.strings[i]), where) for i, where in set(wanted)}
+    launches = {(i, where): with_occupancy(read_launch(trace.strings.get(i)), where) for i, where in set(wanted)}
     chosen = ops.code[at].tolist()
     compiled = ops.is_compiled[at].tolist()
     return _merged(
@@ -107,17 +107,6 @@ def kernels(trace: Trace) -> Kernels:
             longest_start_ps=trace.events["start_ps"][alike[4][longest]],
         )
     )
-
-
-def _launched(trace: Trace) -> tuple[npt.NDArray[np.int32], Int64s]:
-    """Events of GPUs' streams that carry details, ascending, and the string of the details."""
-    details = trace.event_stats.texts("kernel_details")
-    owner, text = details.owner, details.value.astype(np.int64, copy=False)
-    counts = ~planes(trace).is_derived_line & np.isin(trace.lines["plane"], np.array(planes(trace).gpus, np.int32))
-    bounds = np.searchsorted(owner, trace.line_offsets.astype(owner.dtype))
-    keep = np.repeat(counts, np.diff(bounds))
-    keep[1:] &= owner[1:] != owner[:-1]
-    return (owner, text) if keep.all() else (owner[keep], text[keep])
 
 
 def merge_kernels(parts: Sequence[Kernels]) -> Kernels:

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.event_names import parse_op
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 IDLE = "IDLE"
+NO_OPERATION = "(no operation)"  # the type of kernels that no operation is known to have launched
 
 
 def _no_floats() -> Floats:
@@ -122,21 +123,22 @@ def by_framework_op(ops: OpMetrics) -> OpMetrics:
     """A compiler's operations regrouped under the framework operations that they came from.
 
     Times, flops and bytes are summed; a framework operation occurred as often as the most frequent of its parts. What has no
-    provenance keeps its own name, with the type `Unknown`.
+    provenance keeps its own name, with the type `Unknown`, or `(no operation)` where it is known to have none: then it stays
+    a row of its own, even if an operation has the same name.
     """
-    rows: dict[str, int] = {}
+    rows: dict[tuple[str, bool], int] = {}
     types: list[str] = []
     at = np.empty(len(ops), np.int64)
-    for i, (name, provenance) in enumerate(zip(ops.name, ops.provenance, strict=True)):
+    for i, (name, type_, provenance) in enumerate(zip(ops.name, ops.type, ops.provenance, strict=True)):
         op = parse_op(provenance) if provenance else None
-        row = at[i] = rows.setdefault(op.name if op else name, len(rows))
+        row = at[i] = rows.setdefault((op.name if op else name, type_ == NO_OPERATION), len(rows))
         if row == len(types):
-            types.append((op.type if op else "") or "Unknown")
+            types.append((op.type if op else NO_OPERATION if type_ == NO_OPERATION else "") or "Unknown")
     n = len(rows)
     most = np.zeros(n, np.int64)
     np.maximum.at(most, at, ops.n_occurrences)
     flops, model_flops, n_bytes = (np.bincount(at, values, n).astype(np.float64) for values in (ops.flops, ops.model_flops, ops.n_bytes))
     return OpMetrics(
-        tuple(rows), tuple(types), most, sum_by(at, ops.time_ps, n), sum_by(at, ops.self_ps, n),
+        tuple(name for name, _ in rows), tuple(types), most, sum_by(at, ops.time_ps, n), sum_by(at, ops.self_ps, n),
         np.bincount(at[ops.is_eager], minlength=n) > 0, ops.span_ps, (0,) * n, ("",) * n, flops, model_flops, n_bytes,
     )  # fmt: skip

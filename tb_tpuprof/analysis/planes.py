@@ -12,7 +12,8 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.trace.trace import Trace
 
 HOST_THREADS = "/host:CPU"
-_GPU = re.compile(r"/device:GPU:\d+")
+# MTIA, XPU and HPU: accelerators of Meta and Intel, of which PyTorch writes streams as it does of GPUs.
+_GPU = re.compile(r"/device:(GPU|MTIA|XPU|HPU):\d+")
 _TENSOR_CORE = re.compile(r"/device:TPU:\d+$")
 _SPARSE_CORE = re.compile(r"/device:TPU:\d+ SparseCore(?: [a-zA-Z]+)? \d+$")
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.event_names import is_explicit_step, parse_op
+from tb_tpuprof.analysis.event_names import is_explicit_step, is_fetch, parse_op
 from tb_tpuprof.trace.collectives import is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
@@ -66,7 +66,7 @@ def host_class(name: str) -> int:
         return STEP_MARKER
     if name.startswith(_WRAPPERS):
         return NOT_COUNTED
-    if name[:15].lower() == "iteratorgetnext":
+    if name[:15].lower() == "iteratorgetnext" or is_fetch(name):
         return TimeClass.HOST_WAIT_INPUT
     if ":" not in name and name[:6].lower() != "memcpy":
         return TimeClass.HOST_COMPUTE

@@ -93,8 +93,11 @@ def steps(trace: Trace) -> Steps:
         return tpu_steps(trace)
     if roles.gpus:
         from tb_tpuprof.analysis.gpu_steps import gpu_parts
+        from tb_tpuprof.analysis.pytorch_steps import window_parts, windows
 
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
+        if len(windows(trace).row):
+            return assemble(trace, window_parts(trace), computes, "annotation")
         return assemble(trace, gpu_parts(trace), computes, "device")
     found = assemble(trace, host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
     if len(found):

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.memo import together
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.peaks import problem
+from tb_tpuprof.analysis.pytorch_steps import late_notice
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.analysis.utilization import Utilization, utilization
@@ -51,7 +52,7 @@ def summary(trace: Trace) -> Summary:
 
 def _notices(trace: Trace) -> tuple[Notice, ...]:
     """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be read."""
-    notices = list(trace_notices(trace))
+    notices = [*trace_notices(trace), *late_notice(trace)]
     if waiting(trace).moved_ps.any():
         text = f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input while the host waited or copied."
         notices.append(Notice("info", text))

@@ -148,7 +148,7 @@ def _has_hlo(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def _plane_family(plane: str) -> Family:
-    if plane.startswith("/device:GPU"):
+    if plane.startswith(("/device:GPU", "/device:MTIA", "/device:XPU", "/device:HPU")):
         return Family.KERNEL
     if plane.startswith("/device:TPU"):
         return Family.XLA_OP

@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
+from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
@@ -185,8 +186,9 @@ def device_idle(kind: str, steps: Steps, compiled: OpMetrics) -> float | None:
         return None
     if kind == "TPU" or not len(steps):
         return idle_fraction(compiled)
-    busy = sum(steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
-    return min(1.0, max(0.0, 1.0 - busy))
+    busy_ps = sum(int(steps.category_ps(c).sum()) for c in ("device_compute", "device_collectives", "device_to_device", "output"))
+    busy_ps += int(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum())  # the rest of the input category is the host's waiting
+    return min(1.0, max(0.0, 1.0 - busy_ps / int(steps.duration_ps.sum())))
 
 
 def idle_fraction(ops: OpMetrics) -> float | None:

@@ -148,6 +148,7 @@ def _value(texts: Texts, name: str, value: str | int | float) -> tuple[int, int]
 _PROPERTIES = {
     "totalGlobalMem": "memory_size", "computeMajor": "compute_cap_major", "computeMinor": "compute_cap_minor", "numSms": "core_count",
 }  # fmt: skip
+_VENDORS = {"MTIA": "Meta", "XPU": "Intel", "HPU": "Intel"}
 
 
 def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
@@ -156,14 +157,17 @@ def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
     is_amd = any(name.startswith(("hip_", "roctracer")) for name in raw.members)
     found: list[Any] = []
     for plane, name in enumerate(raw.texts.get(int(i)) for i in laid_out.planes["name"]):
-        match = re.fullmatch(r"/device:\w+:(\d{1,9})", name)
-        entry = devices.get(int(match[1])) if match else None
-        if entry is None:
+        match = re.fullmatch(r"/device:(\w+):(\d{1,9})", name)
+        entry = devices.get(int(match[2])) if match else None
+        if match and match[1] in _VENDORS:
+            entry = {"name": match[1]} | (entry or {})
+        if not match or entry is None:
             continue
         title = str(entry.get("name", ""))
         is_amd_device = is_amd or title.startswith(("AMD", "gfx"))
+        vendor = _VENDORS.get(match[1], "AMD" if is_amd_device else "Nvidia")
         found.append((plane, "gpu_device_name", schema.TEXT, raw.texts.add(title[:200]), 0))
-        found.append((plane, "device_vendor", schema.TEXT, raw.texts.add("AMD" if is_amd_device else "Nvidia"), 0))
+        found.append((plane, "device_vendor", schema.TEXT, raw.texts.add(vendor), 0))
         for theirs, ours in _PROPERTIES.items():
             value = entry.get(theirs)
             if isinstance(value, int) and 0 <= value < 2**62:

@@ -38,7 +38,7 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     raw = read_events(data, path)
     names = names_of(raw)
     role = kineto.categories(raw)
-    is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.OTHER_DEVICE)).any()) and not names.is_xplane
+    is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any()) and not names.is_xplane
     found = slices_of(raw)
     slices = kineto.on_devices(found.slices, role) if is_kineto else found.slices
     laid_out = layout(raw, slices, names, is_kineto)

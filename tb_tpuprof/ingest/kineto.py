@@ -1,8 +1,6 @@
 """PyTorch Kineto's categories and arguments → what profilers of XPlanes write: device lines, launches, steps, kernel details.
 
-cpu_op  "External id" 7 ──┐ same id                   kernel: tf_op = the operation's name
-kernel  "External id" 7 ──┘
-cudaLaunchKernel "correlation" 9 ┄ kernel "correlation" 9        both: correlation_id 9
+cudaLaunchKernel "correlation" 9 ┄ kernel "correlation" 9        both: correlation_id 9; kernel: tf_op = the operator around the launch
 ProfilerStep#3 ▏──────────▏                           _r 1, step_num 3; on other threads the outermost events
 backward thread   ▏─▏ ▏──▏                            that begin inside of it are its consumers (_ct, _c)
 """
@@ -18,6 +16,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome_events import RawEvents
 from tb_tpuprof.ingest.chrome_slices import ANNOTATION, DEVICE, SYNC, THREAD, Slices, mixed
+from tb_tpuprof.ingest.kineto_launches import Roles, operations
 from tb_tpuprof.trace import schema
 
 Int64s = npt.NDArray[np.int64]
@@ -31,9 +30,12 @@ CATEGORIES = {
     "cuda_driver": LAUNCH, "xpu_runtime": LAUNCH, "xpu_driver": LAUNCH, "mtia_runtime": LAUNCH, "gpu_user_annotation": GPU_ANNOTATION,
     "cuda_sync": GPU_SYNC, "mtia_ccp_events": OTHER_DEVICE,
 }  # fmt: skip
-_LINE_KINDS = {KERNEL: DEVICE, COPY: DEVICE, OTHER_DEVICE: DEVICE, GPU_ANNOTATION: ANNOTATION, GPU_SYNC: SYNC}
+# Of MTIA's events those that compute nothing; the others are its kernels.
+_MTIA_NAMES = {"dma_request": COPY, "event_wait": GPU_SYNC, "event_record": GPU_SYNC}
+_LINE_KINDS = {KERNEL: DEVICE, COPY: DEVICE, GPU_ANNOTATION: ANNOTATION, GPU_SYNC: SYNC}
 _STEP = re.compile(r"ProfilerStep[#*](\d{1,15})")
 STEP_NAME = "ProfilerStep"
+LOADER = "enumerate(DataLoader)#"
 _STEP_CONTEXT = 63  # a context type that no profiler uses
 
 
@@ -61,7 +63,14 @@ def categories(raw: RawEvents) -> npt.NDArray[np.uint8]:
         found = raw.texts.find(name)
         if found >= 0:
             role[found] = number
-    return role[raw["cat"]]
+    found: npt.NDArray[np.uint8] = role[raw["cat"]]
+    mine = np.flatnonzero(found == OTHER_DEVICE)
+    refined = np.full(len(raw.texts.items) + 1, KERNEL, np.uint8)
+    for name, refined_role in _MTIA_NAMES.items():
+        refined[raw.texts.find(name)] = refined_role
+    refined[-1] = KERNEL
+    found[mine] = refined[raw["name"][mine]]
+    return found
 
 
 def on_devices(slices: Slices, role: npt.NDArray[np.uint8]) -> Slices:
@@ -89,9 +98,9 @@ def stats_of(raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.u
     """Stats of the slices, which stand in the order of the trace's events on `line`."""
     mine = role[slices.raw]
     correlation = _numbers(raw, "correlation", slices)
-    has_launch = (correlation > 0) & np.isin(mine, (KERNEL, COPY, LAUNCH, OTHER_DEVICE)) & np.isin(slices.kind, (THREAD, DEVICE))
+    has_launch = (correlation > 0) & np.isin(mine, (KERNEL, COPY, LAUNCH)) & np.isin(slices.kind, (THREAD, DEVICE))
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
-    operation = _operations(raw, slices, np.where(steps >= 0, 0, mine), external, np.where(has_launch, correlation, -1))
+    operation = operations(raw, slices, line, _roles(raw, slices, mine, steps), (external, np.where(has_launch, correlation, -1)))
     found = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
         _stat("tf_op", schema.TEXT, operation >= 0, operation),
@@ -101,6 +110,14 @@ def stats_of(raw: RawEvents, slices: Slices, line: Array, role: npt.NDArray[np.u
         found += [_stat("_r", schema.INT, steps >= 0, np.ones(len(steps), np.int64)), _stat("step_num", schema.INT, steps >= 0, steps)]
         found += _step_ties(slices, line, steps)
     return found
+
+
+def _roles(raw: RawEvents, slices: Slices, role: Array, steps: Int64s) -> Roles:
+    """Operators, launches and what ran on devices. Steps and waiting for a data loader are no operators, though old files say so."""
+    on_thread, on_device = slices.kind == THREAD, slices.kind == DEVICE
+    loads = np.array([text.startswith(LOADER.encode()) for text in raw.texts.items] + [False], np.bool_)
+    is_operator = on_thread & (role == OPERATION) & (steps < 0) & ~loads[raw["name"][slices.raw]]
+    return Roles(is_operator, on_thread & (role == LAUNCH), on_device & np.isin(role, (KERNEL, COPY)))
 
 
 def _stat(name: str, kind: int, chosen: npt.NDArray[np.bool_], values: Int64s) -> Stat:
@@ -121,32 +138,12 @@ def _numbers(raw: RawEvents, name: str, slices: Slices) -> Int64s:
     return found
 
 
-def _operations(raw: RawEvents, slices: Slices, role: Array, external: Int64s, correlation: Int64s) -> Int64s:
-    """Name (a text) of the operation that each slice is, or that a device's slice was launched by: by external id, else by launch."""
-    name = raw["name"][slices.raw].astype(np.int64)
-    is_operation = (role == OPERATION) & (slices.kind == THREAD)
-    on_device = (slices.kind == DEVICE) & ((role == KERNEL) | (role == COPY))
-    launches = np.flatnonzero((role == LAUNCH) & (correlation >= 0) & (external > 0))
-    through = _looked_up(correlation[launches], external[launches], correlation)
-    wanted = np.where(external > 0, external, through)
-    ids = np.flatnonzero(is_operation & (external > 0))
-    launched = _looked_up(external[ids], name[ids], wanted)
-    result: Int64s = np.where(is_operation, name, np.where(on_device, launched, -1))
-    return result
-
-
-def _looked_up(keys: Int64s, values: Int64s, wanted: Int64s) -> Int64s:
-    """For each wanted key the value of the first such key, -1 where there is none."""
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    known, first = np.unique(keys, return_index=True)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Int64s = np.where(known[at] == wanted, values[first[at]], -1)
-    return found
-
-
 def _details(raw: RawEvents, slices: Slices, role: Array) -> Stat:
-    """`kernel_details` of kernels, as the CUDA profiler of XPlanes writes it: registers, shared memory, grid, block, occupancy."""
+    """`kernel_details` of kernels, as the CUDA profiler of XPlanes writes it: registers, shared memory, grid, block, occupancy.
+
+    Every kernel has the stat, which is what tells kernels from copies; it is empty where the file says nothing of the launch, as of
+    the kernels of CUDA and HIP graphs.
+    """
     rows = np.flatnonzero((role == KERNEL) & (slices.kind == DEVICE))
     events = slices.raw[rows]
     parts = [dense(raw, name, (schema.INT, schema.TEXT))[events] for name in ("registers per thread", "shared memory", "grid", "block")]
@@ -156,8 +153,7 @@ def _details(raw: RawEvents, slices: Slices, role: Array) -> Stat:
         return Stat("kernel_details", rows, schema.TEXT, np.empty(0, np.int64))
     _, first, inverse = np.unique(mixed(*parts, occupancy.view(np.int64)), return_index=True, return_inverse=True)
     texts = [_detail(raw, [int(part[i]) for part in parts], float(occupancy[i])) for i in first.tolist()]
-    known = np.array([raw.texts.add(text) if text else -1 for text in texts], np.int64)[inverse.reshape(-1)]
-    return Stat("kernel_details", rows[known >= 0], schema.TEXT, known[known >= 0])
+    return Stat("kernel_details", rows, schema.TEXT, np.array([raw.texts.add(text) for text in texts], np.int64)[inverse.reshape(-1)])
 
 
 def _detail(raw: RawEvents, parts: list[int], occupancy: float) -> str:

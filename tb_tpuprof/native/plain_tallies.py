@@ -110,13 +110,12 @@ def _is_wanted(metadata: Rows, wanted: Flags) -> npt.NDArray[np.bool_]:
 
 
 def sums(code: Rows, n_groups: int, rows: Rows | Ints, duration: Ints) -> Ints:
-    """By group, of its rows that last longer than nothing: how many, their sum, the least, the most, which last had it, the first row.
+    """By group, of its rows: how many, their sum, the least, the most, which last had it, the first row.
 
     Rows 0 … 5 of the result; 0 where there are none. `duration` is by row of another table, which `rows` are ascending rows of.
     """
     result = np.zeros((6, n_groups), np.int64)
-    lasting = np.flatnonzero(duration[rows] > 0)
-    code, at = code[lasting], np.asarray(rows)[lasting].astype(np.int64)
+    at = np.asarray(rows).astype(np.int64)
     order = np.lexsort((duration[at], code))
     known, first = np.unique(code[order], return_index=True)
     if len(known):

@@ -213,8 +213,6 @@ def sums(code: cython.const[int32_t][::1], n_groups: int64_t, rows: cython.const
         for i in range(code.shape[0]):
             g = code[i]
             d = duration[rows[i]]
-            if d <= 0:
-                continue
             if out[0, g] == 0:
                 out[2, g] = d
                 out[5, g] = rows[i]

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
 from tb_tpuprof.analysis.input_advice import Advice, costliest, input_advice, short
 from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import sum_op_stats
+from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
 from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding, on_worst_host
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
@@ -39,7 +40,7 @@ _NO_INPUT_OPS = "no input operations were traced"
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
-    parts = session.map(input_part, hosts)
+    parts = session.map(input_part, hosts, loader_wait)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)
@@ -61,7 +62,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
             "hosts": hosts_table(found),
         },
         _scalars(found),
-        _verdict(told, found, advice),
+        _verdict(told, found, advice, loader_sentence(session.map(loader_wait, hosts), hosts)),
         (*clocks.diagnostics, *_diagnostics(found, parts)),
     )
 
@@ -115,9 +116,10 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     return result
 
 
-def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...]) -> Verdict:
+def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...], loader: str) -> Verdict:
     """The finding, then what it is made of: the host, the core and the work on the host that cost most; links of the advice."""
-    details = [*_worst_host(found), *_worst_core(found), *_on_host(found, told.level), *told.details]
+    on_host = [loader] if loader else _on_host(found, told.level)
+    details = [*_worst_host(found), *_worst_core(found), *on_host, *told.details]
     next_steps = []
     if told.level in ("warn", "bad") and len(found.hosts) == 1:
         worst = int(found.steps.category_ps(told.category).argmax())

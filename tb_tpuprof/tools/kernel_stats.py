@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.kernel_launch import Launch
+from tb_tpuprof.analysis.kernel_names import short_name
 from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.analysis.op_metrics import NO_OPERATION
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
@@ -20,7 +22,6 @@ from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
 N_SLICES = 10
 N_ROWS = 10_000
-NO_OP = "(no operation)"
 SHORT_PS = 5 * PS_PER_US  # about what launching a kernel takes the host
 _STANDS_OUT = 0.1
 _MANY = 100  # fewer launches are no pattern
@@ -41,11 +42,11 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]
     diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
     if not len(found):
-        diagnostics.append(Diagnostic("warning", "The GPUs' streams hold no kernel with launch details.", _CAPTURE))
+        diagnostics.append(Diagnostic("warning", "The GPUs' streams hold no kernel.", _CAPTURE))
     tables = {
         "kernels": kernels_table(found),
         "by_kernel": group_table("By kernel", "kernel", "Kernel", found.name, found),
-        "by_op": group_table("By operation", "op", "Operation", [op or NO_OP for op in found.op], found),
+        "by_op": group_table("By operation", "op", "Operation", [op or NO_OPERATION for op in found.op], found),
         "by_library": group_table("By library", "library", "Library", found.library, found),
     }
     tables["top_kernels"] = pie(tables["by_kernel"])
@@ -57,7 +58,7 @@ def kernels_table(found: Kernels) -> Table:
     """A row per kernel, operation and launch, the largest total time first."""
     shown = found if len(found) <= N_ROWS else found.rows(range(N_ROWS))
     whole = int(found.total_ps.sum()) or 1
-    ops = [op or NO_OP for op in shown.op]
+    ops = [op or NO_OPERATION for op in shown.op]
     note = "" if len(found) <= N_ROWS else f"the first {N_ROWS:,} of {len(found):,}"
     columns = (
         Column("rank", "Rank", np.arange(1, len(shown) + 1), "count", description="By total time"),
@@ -210,9 +211,9 @@ def _verdict(found: Kernels) -> Verdict | None:
     first = max(by_name, key=lambda name: by_name[name])
     share = by_name[first] / whole
     said = f"{format_time(by_name[first])}, {format_fraction(share)} of the time of all kernels"
-    text = f"`{_short(first)}` takes the most time: {said}."
+    text = f"`{short_name(first)}` takes the most time: {said}."
     if share < _STANDS_OUT:
-        text = f"No single kernel stands out: `{_short(first)}` comes first with {said}."
+        text = f"No single kernel stands out: `{short_name(first)}` comes first with {said}."
     idle = _without_tensor_cores(found)
     details = [*idle, *_too_short(found)]
     row = found.name.index(first)
@@ -221,12 +222,6 @@ def _verdict(found: Kernels) -> Verdict | None:
     return Verdict(
         "warn" if details else "unknown", text, "compute", tuple(details), (NextStep("See its longest launch", "trace_viewer", where),)
     )
-
-
-def _short(name: str) -> str:
-    """A kernel's name without its template's and function's parameters, and not longer than a line."""
-    head = name.removeprefix("void ").partition("<")[0].partition("(")[0] or name
-    return head if len(head) <= 80 else f"{head[:79]}…"
 
 
 def _without_tensor_cores(found: Kernels) -> list[str]:

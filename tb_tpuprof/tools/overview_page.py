@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
 from tb_tpuprof.analysis.hosts import HostSteps, are_alike, host_steps, slowest_host
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
+from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, on_worst_host, precision
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
@@ -29,7 +30,7 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    parts = session.map(summary, hosts)
+    parts = session.map(summary, hosts, loader_wait)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
@@ -41,6 +42,9 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     if len(parts) > 1:
         worst = max(parts, key=lambda part: part.steps.fraction("input"))
         found = on_worst_host(found, worst.host, worst.steps)
+    loader = loader_sentence(session.map(loader_wait, hosts), hosts)
+    if loader and found.category in ("input", "other"):
+        found = replace(found, details=(loader, *found.details))
     tables = {
         "steps": steps_table(run.steps, run.hardware.kind),
         "breakdown": breakdown_table(run.steps, run.hardware.kind),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.kernel_launch import read_launch
 from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.analysis.op_metrics import NO_OPERATION
+from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.ingest.results import pack
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
@@ -21,12 +23,12 @@ def gpu_trace(host: str = "host") -> Trace:
     stats: dict[str, Stats | list[Stats]] = {
         "h884gemm": {"kernel_details": GEMM, "tf_op": "a/MatMul:MatMul"},
         "add": [{"kernel_details": ADD, "tf_op": "a/Add:AddV2"}, {"kernel_details": ADD, "tf_op": "b/Add:AddV2"}],
-        "copy": {"memcpy_details": "size:1"},
+        "MemcpyD2D": {"memcpy_details": "size:1"},
     }
     return drawing(
         """
         /device:GPU:0:
-        Stream #1  [h884gemm    ]  [add  ]   [copy]
+        Stream #1  [h884gemm    ]  [add  ]   [MemcpyD2D]
         /device:GPU:1:
         Stream #1    [h884gemm        ]         <add>
         """,
@@ -71,7 +73,7 @@ def test_extremes_of_hosts_are_kept_where_they_differ() -> None:
     assert (both.host[0], both.longest_start_ps[0] // PS) == ("b", 1000)
 
 
-def test_derived_lines_other_planes_and_empty_kernels_do_not_count() -> None:
+def test_derived_lines_and_other_planes_do_not_count_but_kernels_of_0_ps_do() -> None:
     kernel: Stats = {"kernel_details": ADD}
     derived = DrawnPlane(
         "/device:GPU:0",
@@ -80,7 +82,30 @@ def test_derived_lines_other_planes_and_empty_kernels_do_not_count() -> None:
     )
     host = DrawnPlane("/host:CPU", {"main": [DrawnEvent("cudaLaunch", 0, 3 * PS, kernel)]})
     found = kernels(build([host, derived]))
-    assert found.name == ("l",)
+    assert found.name == ("l", "k")
+    assert (found.n_occurrences.tolist(), found.total_ps.tolist(), found.min_ps.tolist()) == ([1, 1], [5 * PS, 0], [5 * PS, 0])
+
+
+def test_kernels_of_no_known_launch_count_wherever_they_run() -> None:
+    """Three streams: a described kernel, one of a graph that names its operation, one that names nothing; and what is no kernel."""
+    plane = DrawnPlane(
+        "/device:GPU:1",
+        {
+            "Stream #1": [DrawnEvent("k", 0, 5 * PS, {"kernel_details": ADD})],
+            "Stream #2": [DrawnEvent("k", 0, 3 * PS, {"tf_op": "a/MatMul:MatMul"}), DrawnEvent("MemcpyH2D", 4 * PS, 9 * PS)],
+            "Stream #3": [DrawnEvent("CudaGraphExec:7", 6 * PS, 11 * PS), DrawnEvent("Memset 32", 20 * PS, 9 * PS)],
+        },
+    )
+    trace = build([plane])
+    found = kernels(trace)
+    assert list(zip(found.name, found.op, (found.total_ps // PS).tolist(), strict=True)) == [
+        ("CudaGraphExec:7", "", 11), ("k", "", 5), ("k", "a/MatMul", 3),
+    ]  # fmt: skip
+    assert [launch.block for launch in found.launch] == ["", "256,1,1", ""]
+    device = op_stats(trace).device
+    rows = dict(zip(device.name, zip(device.type, (device.self_ps // PS).tolist(), strict=True), strict=True))
+    assert rows == {"a/MatMul": ("MatMul", 3), "k": (NO_OPERATION, 5), "CudaGraphExec:7": (NO_OPERATION, 11)}
+    assert device.busy_ps == found.total_ps.sum()  # both pages have the time of all kernels
 
 
 def test_operations_come_from_a_derived_line_where_kernels_name_none() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions, replicas
 from tb_tpuprof.analysis.host_ops import host_ops
-from tb_tpuprof.analysis.op_metrics import OpMetrics, add_up, by_framework_op, no_ops
+from tb_tpuprof.analysis.op_metrics import NO_OPERATION, OpMetrics, add_up, by_framework_op, no_ops
 from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
@@ -81,7 +81,7 @@ def with_hlo(plane: DrawnPlane) -> list[DrawnPlane]:
 
 def test_kernels_of_one_instruction_in_a_row_are_one_occurrence_of_it() -> None:
     found = op_stats(build(with_hlo(gpu([("dot", 0, 3), ("dot", 4, 2), ("call::add", 10, 1), ("dot", 12, 3), ("gone", 20, 1)]))))
-    assert rows(found.device) == {"jit(f)/dot_general": ("dot_general", 2, 8, 8), "add": ("Unknown", 1, 1, 1)}
+    assert rows(found.device) == {"jit(f)/dot_general": ("dot_general", 2, 8, 8), "add": ("Unknown", 1, 1, 1), "gone": ("Unknown", 1, 1, 1)}
     assert found.device.span_ps == 21 * PS
 
 
@@ -98,6 +98,11 @@ def test_kernels_by_framework_operation_and_by_the_files_own_lines() -> None:
     derived = [DrawnEvent("a/MatMul:MatMul", 0, 15 * PS)]
     plane = DrawnPlane("/device:GPU:0", {"Stream #1": kernels, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734})
     assert rows(op_stats(build([plane])).device) == {"a/MatMul": ("MatMul", 1, 8, 8)}
+    # Its kernels on three streams are one occurrence as well; what lies outside of it is of no operation.
+    lines = {f"Stream #{i}": [DrawnEvent(f"k{i}", i * PS, (4 + i) * PS, {"kernel_details": "x"})] for i in range(3)}
+    lines["Stream #2"].append(DrawnEvent("k2", 20 * PS, PS, {"kernel_details": "x"}))
+    plane = DrawnPlane("/device:GPU:0", {**lines, "TensorFlow Ops": derived}, line_ids={"TensorFlow Ops": -559038734})
+    assert rows(op_stats(build([plane])).device) == {"a/MatMul": ("MatMul", 1, 15, 15), "k2": (NO_OPERATION, 1, 1, 1)}
 
 
 def test_tpu_operations_carry_their_work() -> None:

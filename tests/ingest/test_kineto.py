@@ -60,7 +60,7 @@ def test_steps_gather_what_all_their_threads_launched(tmp_path: Path) -> None:
     trace = job(tmp_path)
     found = steps(trace)
     assert found.name == ("ProfilerStep 5", "ProfilerStep 6", "ProfilerStep 7")
-    assert found.duration_ps.tolist() == [45 * 10**6] * 3  # from the first kernel's start to the last one's end
+    assert found.duration_ps.tolist() == [90 * 10**6] * 3  # the marker's, however long its kernels take
     assert found.class_ps[:, TimeClass.DEVICE_COMPUTE_16].tolist() == [40 * 10**6] * 3
     on_stream = [i for i, row in enumerate(rows(trace)) if row[1] == "Stream #7"]
     assert groups(trace).group[on_stream].tolist() == [0, 0, 1, 1, 2, 2]

@@ -1,0 +1,184 @@
+"""PyTorch's files: pages against a plain count of the file, on made-up files of known content and on every file of the corpus."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.op_metrics import NO_OPERATION
+from tb_tpuprof.analysis.op_stats import op_stats
+from tb_tpuprof.analysis.pytorch_steps import loader_wait
+from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.base import Payload, Table
+from tests.kineto_jobs import LENGTHS, RANKS, Job, kineto_file, step_length
+from tests.truth.plain_kineto import TRIMMED_ABOVE, counts
+
+CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
+FOLDERS = ("kineto_samples", "tracelens_torch", "hta")
+RANKS_OF_DLRM = 8
+EQUAL = 0.99
+US = 1_000_000
+
+
+@cache
+def dlrm(folder: Path) -> list[Path]:
+    with tarfile.open(CORPUS / "param" / "dlrm_kineto.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    found = sorted(folder.rglob("*.json"))
+    assert len(found) == RANKS_OF_DLRM
+    return found
+
+
+def corpus_files() -> list[Path]:
+    if not CORPUS.is_dir():
+        return []
+    found = [path for folder in FOLDERS for path in sorted((CORPUS / folder).rglob("*")) if path.name.endswith((".json", ".json.gz"))]
+    assert len(found) > 30
+    return found
+
+
+def columns(table: Table) -> dict[str, list[Any]]:
+    return {
+        column.name: [column.strings[i] for i in column.values.tolist()] if column.strings is not None else column.values.tolist()
+        for column in table.columns
+    }
+
+
+def page(session: Session, tool: str) -> Payload:
+    return get_tool(tool).run(session, None, {})
+
+
+def value(payload: Payload, name: str) -> float:
+    found = payload.scalars[name].value
+    assert isinstance(found, (int, float))
+    return float(found)
+
+
+def check_kernels(session: Session, plain: dict[str, Any]) -> None:
+    """Number and time of kernels, by operation, on the page of kernels and on that of operations."""
+    kernels = page(session, "kernel_stats")
+    assert value(kernels, "n_launches") == plain["n_kernels"]
+    assert value(kernels, "kernel_time_ps") / US == pytest.approx(plain["kernel_us"], rel=1e-6)
+    by_op = columns(kernels.tables["by_op"])
+    ours = dict(zip(by_op["op"], by_op["total_ps"], strict=True))
+    alike = sum(min(ours.get(op, 0) / US, time) for op, time in plain["op_us"].items())
+    assert alike >= EQUAL * plain["kernel_us"]
+    n_alike = sum(min(n, plain["op_n"].get(op, 0)) for op, n in zip(by_op["op"], by_op["n_occurrences"], strict=True))
+    assert n_alike >= EQUAL * plain["n_kernels"]
+    ops = columns(page(session, "framework_op_stats").tables["ops"])
+    on_device = [row for row in zip(*(ops[k] for k in ("host_or_device", "type", "total_self_time_ps")), strict=True) if row[0] == "Device"]
+    without = sum(time for _, type_, time in on_device if type_ == NO_OPERATION)
+    assert without / US == pytest.approx(plain["op_us"].get(NO_OPERATION, 0), rel=1e-6, abs=1e-3)
+    # What the operations' page has beyond kernels are copies of operations.
+    copies = [op_stats(session.trace(host)).compiled for host in session.hosts]
+    copied = sum(
+        int(part.self_ps[i])
+        for part in copies
+        for i, name in enumerate(part.name)
+        if name.rpartition("/")[2].startswith(("Memcpy", "Memset"))
+    )
+    assert sum(time for *_, time in on_device) - copied == value(kernels, "kernel_time_ps")
+
+
+def check_steps(session: Session, plain: dict[str, Any]) -> None:
+    """Step times, input and busy time of the steps, but for first and last ones of many, and those in which no kernel ran."""
+    (host,) = session.hosts
+    found = session.get(steps, host)
+    expected = {
+        name: facts for name, facts in plain["steps"].items() if not plain["has_device"] or name in found.name or facts["kernels"] > 0
+    }
+    names = sorted(expected, key=lambda name: float(expected[name]["start"]))
+    names = names[1:-1] if len(names) > TRIMMED_ABOVE else names
+    assert list(found.name) == names
+    for i, name in enumerate(names):
+        facts = expected[name]
+        assert found.duration_ps[i] / US == pytest.approx(facts["duration"], rel=1e-6)
+        assert found.class_ps[i].sum() == found.duration_ps[i]
+        if plain["has_device"]:
+            assert found.category_ps("input")[i] / US == pytest.approx(facts["input"], rel=0.01, abs=0.01)
+            busy = sum(int(found.category_ps(c)[i]) for c in ("device_compute", "device_collectives", "device_to_device", "output"))
+            assert busy / US <= facts["duration"] * (1 + 1e-9)
+            assert busy / US == pytest.approx(facts["kernels"], rel=0.01, abs=facts["input"] * 1.01)
+    waits = session.get(loader_wait, host)
+    fetched = sum(facts["loader"] for facts in plain["steps"].values())
+    assert (waits.total_ps / US if waits else 0.0) == pytest.approx(fetched, rel=0.01, abs=0.01)
+
+
+def check(path: Path) -> None:
+    plain = counts(path)
+    session = Session(str(path), cache=False)
+    if plain["n_kernels"]:
+        check_kernels(session, plain)
+    if session.hosts and plain["steps"]:
+        check_steps(session, plain)
+
+
+@pytest.fixture(params=RANKS, ids=lambda job: f"rank{job.rank}_{job.ids}")
+def made_up(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Job, Path]]:
+    yield request.param, kineto_file(tmp_path, request.param)
+
+
+def test_pages_of_made_up_files_are_what_a_plain_count_finds(made_up: tuple[Job, Path]) -> None:
+    check(made_up[1])
+
+
+def test_the_plain_count_itself(made_up: tuple[Job, Path]) -> None:
+    job, path = made_up
+    plain = counts(path)
+    assert plain["n_kernels"] == 7 * 3
+    graph = f"cudaGraphLaunch in {job.graph_op}" if job.graph_op else "cudaGraphLaunch"
+    assert plain["op_us"] == {"aten::addmm": 300, "aten::mm": 450, graph: 270, "aten::linear": 0, NO_OPERATION: 300}
+    assert [facts["duration"] for facts in plain["steps"].values()] == [length + 100 * job.rank for length in LENGTHS]
+    assert sum(facts["loader"] for facts in plain["steps"].values()) == sum(int(job.loader * step_length(job, i)) for i in range(3))
+
+
+def test_a_graph_s_kernels_are_one_operation_that_occurs_once_a_launch(made_up: tuple[Job, Path]) -> None:
+    job, path = made_up
+    ops = columns(page(Session(str(path), cache=False), "framework_op_stats").tables["ops"])
+    graph = f"cudaGraphLaunch in {job.graph_op}" if job.graph_op else "cudaGraphLaunch"
+    row = ops["operation"].index(graph)
+    assert (ops["type"][row], ops["n_occurrences"][row], ops["total_self_time_ps"][row]) == ("cudaGraphLaunch", 3, 270 * US)
+    row = ops["operation"].index("stray")  # a kernel of no operation is a row of its own
+    assert (ops["type"][row], ops["n_occurrences"][row], ops["total_self_time_ps"][row]) == (NO_OPERATION, 3, 300 * US)
+
+
+def test_a_step_that_mostly_loads_is_input_bound_and_names_the_loader(tmp_path: Path) -> None:
+    slow, fast = (
+        page(Session(str(kineto_file(tmp_path / str(job.rank), job)), cache=False), "input_pipeline_analyzer") for job in RANKS[:2]
+    )
+    assert slow.verdict and fast.verdict
+    assert slow.verdict.text.startswith("Highly input-bound") or slow.verdict.text.startswith("Moderately input-bound")
+    assert "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0 %) of each step" in slow.verdict.details[0]
+    assert "num_workers=0" in slow.verdict.details[0]
+    assert not fast.verdict.text.startswith(("Highly input-bound", "Moderately input-bound"))
+    assert "_MultiProcessingDataLoaderIter" in fast.verdict.details[0] and "num_workers=0" not in fast.verdict.details[0]
+
+
+def test_a_window_is_never_busier_than_it_is_long(tmp_path: Path) -> None:
+    session = Session(str(kineto_file(tmp_path, Job(late=0.95, steps=tuple(range(3, 12))))), cache=False)
+    found = session.get(steps, session.hosts[0])
+    assert len(found) == 7 and found.n_trimmed == 2
+    assert (found.class_ps >= 0).all()
+    assert np.array_equal(found.class_ps.sum(axis=1), found.duration_ps)
+    assert found.duration_ps.tolist() == [step_length(Job(), i) * US for i in range(1, 8)]
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
+@pytest.mark.parametrize("path", corpus_files(), ids=lambda path: str(path.relative_to(CORPUS)))
+def test_pages_of_a_file_of_the_corpus_are_what_a_plain_count_finds(path: Path) -> None:
+    check(path)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")
+@pytest.mark.parametrize("rank", range(RANKS_OF_DLRM))
+def test_pages_of_a_rank_of_dlrm_are_what_a_plain_count_finds(rank: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    check(dlrm(tmp_path_factory.getbasetemp() / "dlrm")[rank])

@@ -56,6 +56,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         self_ps=sum_by(op, self_ps, n_all)[used],
         normalized_ps=total_ps,
         stall_ps=none,
+        work_ps=total_ps,
         energy_j=_energy(trace, links, used),
         work=costs.work(program, instruction).times(n_occurrences),
         instruction=instruction,

@@ -13,9 +13,12 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.proto_fields import number_field
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_value
 
 _AMD_BY_CAPABILITY = {(9, 4): "gfx942", (9, 5): "gfx950"}
 _GIGA = 1e9
+_IN_TRACE = "the trace"
+_COMPUTED = "multiprocessors × operations per cycle × clock"
 _NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell", 11: "Blackwell", 12: "Blackwell"}
 
 
@@ -23,9 +26,10 @@ _NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopp
 class Hardware:
     """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory.
 
-    Where a peak comes from, in this order: the trace (`peak_source` empty), the user's file, what multiprocessors and clock
-    give (GPU), the device's data sheet. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of
-    `n_partitions` devices each: how the program that runs on most devices, of all hosts, is spread over them; 0 if not known.
+    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data sheet, where the trace contradicts it; the trace;
+    what multiprocessors and clock give (GPU); the data sheet. `model`: the exact model, where name, memory or clock tell it. `n_chips`:
+    of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of `n_partitions` devices each: how the program that runs
+    on most devices, of all hosts, is spread over them; 0 if not known.
     """
 
     kind: str
@@ -35,13 +39,20 @@ class Hardware:
     peak_hbm_bytes_per_s: float = 0.0
     peak_shared_bytes_per_s: float = 0.0
     memory_bytes: int = 0
-    peak_source: str = ""
+    peak_sources: tuple[str, str] = ("", "")
     n_chips: int = 0
     n_replicas: int = 0
     n_partitions: int = 0
+    model: str = ""
 
-    def bound_by(self, flops_per_s: float, bytes_per_s: float) -> str:
-        """The resource that an operation uses closest to its peak; `Unknown` where no peak is known or nothing is measured."""
+    @property
+    def peak_source(self) -> str:
+        """Where the peaks come from, as one text; empty where none is known."""
+        compute, memory = self.peak_sources
+        return f"compute: {compute}; memory: {memory}" if compute and memory and compute != memory else compute or memory
+
+    def nearest_limit(self, flops_per_s: float, bytes_per_s: float) -> tuple[str, float]:
+        """The resource that an operation uses closest to its peak, and its share of that; `Unknown`, 0 where nothing is known."""
         used = [
             ("Compute", flops_per_s, self.peak_flops_per_s),
             ("HBM", bytes_per_s, self.peak_hbm_bytes_per_s),
@@ -52,7 +63,7 @@ class Hardware:
         for resource, rate, peak in used:
             if peak > 0 and rate / peak > share:
                 name, share = resource, rate / peak
-        return name
+        return name, share
 
 
 @once
@@ -85,30 +96,32 @@ def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
         _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12,
         _plane_number(trace, plane, "peak_hbm_bw_gigabytes_per_second") * _GIGA,
     )
-    flops, hbm, source = _with_tables(device, stated, 0.0)
+    flops, hbm, source = _with_tables((device,), stated, 0.0)
     shared = _plane_number(trace, plane, "peak_vmem_rd_bw_gigabytes_per_second") * _GIGA
     chips = chip_of_plane(trace)
     n_chips = len({chips[core] for core in cores}) if all(core in chips for core in cores) else 0
     return Hardware("TPU", device, len(cores), flops, hbm, shared, 0, source, n_chips, *replicas(trace))
 
 
-def _with_tables(device: str, stated: tuple[float, float], computed_flops: float) -> tuple[float, float, str]:
-    """Peak FLOP rate, peak memory bandwidth, and where those come from that the trace does not state."""
-    own, sheet = peaks.of_user(device), peaks.data_sheet(device)
-    found, sources = list(stated), []
-    for i, field in enumerate(("flops_per_s", "hbm_bytes_per_s")):
-        if found[i]:
-            continue
+def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_flops: float) -> tuple[float, float, tuple[str, str]]:
+    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called, the exact model first."""
+    own = next((entry for name in names if (entry := peaks.of_user(name))), None)
+    sheet = next((entry for name in names if (entry := peaks.data_sheet(name))), None)
+    found, sources = [0.0, 0.0], ["", ""]
+    for i, (field, unit) in enumerate((("flops_per_s", "flops_per_s"), ("hbm_bytes_per_s", "bytes_per_s"))):
+        of_sheet = getattr(sheet, field) if sheet else 0.0
         if own and getattr(own, field):
-            found[i] = getattr(own, field)
-            sources.append(own.source)
+            found[i], sources[i] = getattr(own, field), own.source
+        elif sheet and peaks.contradicts(stated[i], of_sheet):
+            wrong = f"the trace states {format_value(stated[i], unit)}, which contradicts it"
+            found[i], sources[i] = of_sheet, f"data sheet {sheet.source} ({wrong})"
+        elif stated[i]:
+            found[i], sources[i] = stated[i], _IN_TRACE
         elif i == 0 and computed_flops:
-            found[i] = computed_flops
-            sources.append("multiprocessors × operations per cycle × clock")
+            found[i], sources[i] = computed_flops, _COMPUTED
         elif sheet:
-            found[i] = getattr(sheet, field)
-            sources.append(sheet.source)
-    return found[0], found[1], "; ".join(dict.fromkeys(sources))
+            found[i], sources[i] = of_sheet, f"data sheet {sheet.source}"
+    return found[0], found[1], (sources[0], sources[1])
 
 
 @once
@@ -134,9 +147,16 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     is_model = bool(re.search(r"[A-Za-z]", written)) and not written.startswith("gfx")
     device = written if is_model else name
     stated = _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12, _plane_number(trace, plane, "memory_bandwidth")
-    flops, hbm, source = _with_tables(device, stated, cycles * per_cycle)
     memory_bytes = int(_plane_number(trace, plane, "memory_size"))
-    return Hardware("GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace))
+    if vendor == "AMD" and not is_model:
+        n_units, clock_khz = int(_plane_number(trace, plane, "core_count")), _plane_number(trace, plane, "clock_rate")
+        model = peaks.amd_model(gfx, memory_bytes, n_units, clock_khz)
+    else:
+        model = written if is_model else ""
+    flops, hbm, source = _with_tables((model, device), stated, cycles * per_cycle)
+    if device.endswith("gfx942") and not model:
+        source = (source[0], f"{source[1]}; gfx942 is taken for an MI300X, as the trace does not state its memory")
+    return Hardware("GPU", device, len(gpus), flops, hbm, shared, memory_bytes, source, 0, *replicas(trace), model)
 
 
 def _nvidia_name(major: int, minor: int) -> str:

@@ -156,6 +156,9 @@ class _ParameterReads:
         reads: Floats = np.bincount(used[part], out[user[part]], module.n_instructions).astype(np.float64)
         whole = np.zeros(module.n_instructions, np.bool_)
         whole[used[~part & ~in_place & ~nested]] = True
+        roots = self.module.computations["root"].astype(np.int64)
+        roots = roots[roots >= 0]
+        whole[roots[module.has_opcode(("parameter",))[roots]]] = True  # nothing in its computation uses it: it is the result
         reads[whole] += out[whole]
         return reads
 

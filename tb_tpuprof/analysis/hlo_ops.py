@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_cost import ELEMENTWISE, TRANSCENDENTAL
-from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, join_work
+from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, join_work, summed_work
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes
+from tb_tpuprof.analysis.waiting import is_waiting
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace
@@ -86,8 +87,9 @@ class HloOps:
     """One row per (program, operation) of one host or several. Times in ps, summed over occurrences, devices and hosts.
 
     `time_ps` with, `self_ps` without nested operations; `normalized_ps` at the clock rate that the device is rated for. `work` is
-    that of all occurrences. `twin`: the name of the operation that this is a duplicate of, else empty. `instruction`: its row in the
-    program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
+    that of all occurrences, done in `work_ps`: `time_ps`; of what ends an asynchronous operation the time from its start to its end, 0
+    where that is not known; 0 of what only starts one. `twin`: the name of the operation that this is a duplicate of, else empty.
+    `instruction`: its row in the program's module, `metadata`: its row in the trace's, both in the trace of host `host` (-1: none).
 
     `thread_ps`: XLA:CPU: time that all threads together worked on the operation, -1 where not known.
 
@@ -107,6 +109,7 @@ class HloOps:
     normalized_ps: Int64s
     stall_ps: Int64s
     thread_ps: Int64s
+    work_ps: Int64s
     energy_j: Floats
     work: Work
     instruction: Int64s
@@ -150,6 +153,12 @@ class HloOps:
         return self.category.is_in(CONTAINERS)
 
     @cached_property
+    def is_waiting(self) -> npt.NDArray[np.bool_]:
+        """Operations in which the device only waits for an asynchronous one, or for the host to hand over or take data."""
+        waits = [text for text in self.category.strings if text in TRANSFERS or is_waiting(text)]
+        return self.category.is_in(waits)
+
+    @cached_property
     def by_self_time(self) -> Rows:
         """Rows by self time, the longest first, then by name."""
         order: Rows = np.argsort(-self.self_ps, kind="stable")
@@ -184,7 +193,7 @@ class HloOps:
 
 _TEXTS = ("name", "category", "provenance", "source", "twin", "core")
 _OTHERS = ("thread_ps", "program", "energy_j", "instruction", "metadata", "host")
-_SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps")
+_SUMS = ("n_occurrences", "time_ps", "self_ps", "normalized_ps", "stall_ps", "work_ps")
 
 
 @once
@@ -211,14 +220,11 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
     columns |= {key: sum_by(at, _joined(parts, key), n) for key in _SUMS}
     columns["thread_ps"] = _summed_where_known(at, _joined(parts, "thread_ps"), n)
     columns |= {key: _joined(parts, key)[first] for key in ("program", "instruction", "metadata")}
-    work = join_work([part.work for part in parts])
-    flops, model_flops, n_bytes = (_summed(at, values, n) for values in (work.flops, work.model_flops, work.n_bytes))
-    space = np.array([_summed(at, row, n) for row in work.space_bytes])
     return replace(
         next((part for part in parts if len(part)), parts[0]),
         **columns,
         energy_j=_summed(at, _joined(parts, "energy_j"), n),
-        work=Work(flops, model_flops, n_bytes, space, work.is_known[first]),
+        work=summed_work(join_work([part.work for part in parts]), at, n),
         host=np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)])[first],
         span_ps=sum(part.span_ps for part in parts),
         n_devices=sum(part.n_devices for part in parts),

@@ -56,6 +56,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         normalized_ps=total_ps,
         stall_ps=none,
         thread_ps=_thread_ps(trace, kind, n_all)[used],
+        work_ps=total_ps,
         energy_j=_energy(trace, links, used),
         work=costs.work(program, instruction).times(n_occurrences),
         instruction=instruction,

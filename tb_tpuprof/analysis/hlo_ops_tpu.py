@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.async_ops import async_ops
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, program_titles, words_by_id
-from tb_tpuprof.analysis.hlo_work import ProgramCosts, Work, stated_work
+from tb_tpuprof.analysis.hlo_work import COLUMNS, CUSTOM_CALL, ProgramCosts, Work
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, mix, values_at
 from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
+from tb_tpuprof.analysis.tpu_work import add_events_own, forget, tpu_work, working_ps
 from tb_tpuprof.trace.stats import Sparse
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _SPARSE_OPS = "Sparse Core Ops"
-_CUSTOM_CALL = "custom-call"
 
 
 class _Sums:
@@ -73,8 +74,8 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     """Operations by (program, name); metadata without a program or a symbol is left out, as the peer does.
 
     FLOPs and bytes are stated per occurrence; custom calls may state their own in each event. Programs none of whose operations
-    states any are asked of the cost model. Operations of SparseCores have `core` SparseCore; their time runs beside the
-    TensorCores', so it is in no share and no span.
+    states any are asked of the cost model. An asynchronous operation's work counts once, where it ends, over the time from its start.
+    Operations of SparseCores have `core` SparseCore; their time runs beside the TensorCores', so it is in no share and no span.
     """
     counted = _counted(trace)
     sums, used, first, at = counted.sums, counted.used, counted.first, counted.op
@@ -91,13 +92,17 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     silent = ~np.isin(program[rows], program[_stating(trace)])
     instruction = _instructions(costs, program[rows], name, silent)
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
+    add_events_own(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
+    work_ps = working_ps(trace, used, at, columns["n_occurrences"], columns["time_ps"])
+    forget(work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0))  # neither half of any occurrence was matched: no rate
     return HloOps(
         **columns,
         program=program[rows],
         thread_ps=np.full(n_ops, -1, np.int64),
         core=Words(sums.is_sparse[rows].astype(np.int64), ("TensorCore", "SparseCore")),
         energy_j=np.zeros(n_ops),
-        work=_with_events_own(trace, rows, work, columns["category"]),
+        work=work,
+        work_ps=work_ps,
         instruction=instruction,
         metadata=rows.astype(np.int64),
         host=np.zeros(n_ops, np.int64),
@@ -152,7 +157,7 @@ def _add(sums: _Sums, trace: Trace, spans: DeviceSpans, scale: Sparse, stall: tu
 def _stating(trace: Trace) -> npt.NDArray[np.bool_]:
     """Which rows of metadata state work."""
     states = np.zeros(len(trace.metadata), np.bool_)
-    for key in ("flops", "bytes_accessed"):
+    for key in ("flops", "model_flops", "bytes_accessed"):
         states[trace.metadata_stats.ints(key).owner] = True
     return states
 
@@ -175,29 +180,12 @@ def _instructions(costs: ProgramCosts, program: Int64s, name: Words, chosen: npt
 def _work(trace: Trace, costs: ProgramCosts, rows: Rows, place: tuple[Int64s, Int64s], n_occurrences: Int64s) -> Work:
     """Work of all occurrences."""
     program, instruction = place
-    per_run = stated_work(trace, rows)
+    per_run = tpu_work(trace).taken(rows)
     silent = ~np.isin(program, program[per_run.is_known]) & (instruction >= 0)
     work = per_run.times(n_occurrences)
     if silent.any():
         chosen = np.flatnonzero(silent)
         modelled = costs.work(program[chosen], instruction[chosen]).times(n_occurrences[chosen])
-        for key in ("flops", "model_flops", "n_bytes", "is_known"):
-            getattr(work, key)[chosen] = getattr(modelled, key)
-        work.space_bytes[:, chosen] = modelled.space_bytes
-    return work
-
-
-def _with_events_own(trace: Trace, rows: Rows, work: Work, category: Words) -> Work:
-    """Custom calls whose events state their own FLOPs and bytes: those sums count."""
-    chosen = np.flatnonzero(category.is_in((_CUSTOM_CALL,)))
-    if not len(chosen):
-        return work
-    n = len(trace.metadata)
-    for key, columns in (("flops", (work.flops, work.model_flops)), ("bytes_accessed", (work.n_bytes, work.space_bytes[0]))):
-        owner, value = first_ints(trace, key)
-        metadata = trace.events["metadata"][owner].astype(np.int64)
-        total = sum_by(metadata, value, n) if len(owner) else np.zeros(n, np.int64)
-        mine = chosen[total[rows[chosen]] > 0]
-        for column in columns:
-            column[mine] = total[rows[mine]]
+        for key in COLUMNS:
+            getattr(work, key)[..., chosen] = getattr(modelled, key)
     return work

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps, hlo_ops
 from tb_tpuprof.analysis.hlo_ops_tpu import tpu_occurrences
-from tb_tpuprof.analysis.hlo_work import Work
+from tb_tpuprof.analysis.hlo_work import Work, join_work, summed_work
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.planes import planes
@@ -57,14 +57,10 @@ def step_work(trace: Trace) -> StepWork:
     found[found] = ordered[at[found]] == group[found]
     step, op, time_ps = order[at[found]], op[found], time_ps[found]
     n = len(steps)
-    done = ops.work
-    count = np.maximum(ops.n_occurrences, 1)
-    weight = (done.is_known & ~ops.is_container)[op].astype(np.float64)
-    flops, model, n_bytes = (_by_step(step, (v / count)[op] * weight, n) for v in (done.flops, done.model_flops, done.n_bytes))
-    space = np.array([_by_step(step, (row / count)[op] * weight, n) for row in done.space_bytes])
+    each = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
+    work = summed_work(each.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
     moves = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
     transfer = sum_by(step[moves], time_ps[moves], n)
-    work = Work(flops, model, n_bytes, space, _by_step(step, weight, n) > 0)
     return StepWork(tuple(steps.name), steps.duration_ps * max(ops.n_devices, 1), transfer, work)
 
 
@@ -76,19 +72,10 @@ def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
         return parts[0].taken(slice(0, 0))
     if len(chosen) == 1:
         return chosen[0]
-    work = [part.work for part in chosen]
-    total = Work(
-        np.sum([one.flops for one in work], axis=0), np.sum([one.model_flops for one in work], axis=0),
-        np.sum([one.n_bytes for one in work], axis=0), np.sum([one.space_bytes for one in work], axis=0),
-        np.any([one.is_known for one in work], axis=0),
-    )  # fmt: skip
+    n = len(chosen[0])
+    total = summed_work(join_work([part.work for part in chosen]), np.tile(np.arange(n), len(chosen)), n)
     times = [np.sum([getattr(part, key) for part in chosen], axis=0) for key in ("time_ps", "transfer_ps")]
     return StepWork(chosen[0].name, times[0], times[1], total)
-
-
-def _by_step(step: Int64s, values: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.float64]:
-    total: npt.NDArray[np.float64] = np.bincount(step, values, n).astype(np.float64)
-    return total
 
 
 def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,28 +19,42 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+CUSTOM_CALL = "custom-call"
+COLUMNS = ("flops", "model_flops", "n_bytes", "space_bytes", "knows_flops", "knows_bytes")
+_MISSING = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True)
 class Work:
     """Per operation: FLOPs, those that the model asks for, bytes in all memories together and in each of SPACES (float64[5, n]).
 
-    `is_known` False: nobody tells (an opaque custom call, a program without HLO in the trace); its numbers are 0.
+    `knows_flops` and `knows_bytes` are False where neither trace nor HLO states them (an opaque custom call, a program without HLO in
+    the trace); such numbers are 0, so that they add nothing to a sum.
     """
 
     flops: Floats
     model_flops: Floats
     n_bytes: Floats
     space_bytes: Floats
-    is_known: npt.NDArray[np.bool_]
+    knows_flops: Bools
+    knows_bytes: Bools
 
-    def times(self, n: Int64s) -> Work:
+    @property
+    def is_known(self) -> Bools:
+        """Operations of which FLOPs or bytes are known."""
+        known: Bools = self.knows_flops | self.knows_bytes
+        return known
+
+    def times(self, n: Int64s | Floats | float) -> Work:
         """The same of so many occurrences."""
-        return Work(self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n, self.is_known)
+        amounts = (self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n)
+        return Work(*amounts, self.knows_flops, self.knows_bytes)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Work:
         """The work of some of the operations."""
-        return Work(self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows], self.is_known[rows])
+        amounts = (self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows])
+        return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows])
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> Work:
         """The work of the operations that are marked, in their order."""
@@ -49,22 +64,47 @@ class Work:
 def join_work(parts: Iterable[Work]) -> Work:
     """Operations one after another."""
     given = list(parts)
-    columns = [np.concatenate([getattr(part, key) for part in given]) for key in ("flops", "model_flops", "n_bytes", "is_known")]
-    return Work(columns[0], columns[1], columns[2], np.concatenate([part.space_bytes for part in given], axis=1), columns[3])
+    joined: dict[str, Any] = {key: np.concatenate([getattr(part, key) for part in given], axis=-1) for key in COLUMNS}
+    return Work(**joined)
+
+
+def no_work(n: int) -> Work:
+    """So many operations of which nothing is known."""
+    flops, model_flops, n_bytes = np.zeros((3, n))
+    return Work(flops, model_flops, n_bytes, np.zeros((len(SPACES), n)), np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+
+
+def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools | None = None) -> Work:
+    """Work by key: sums of what is known, which is known where any of it is. `counted`: the operations that count, else all."""
+    weight = np.ones(len(work.flops)) if counted is None else counted.astype(np.float64)
+    flops, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes
+
+    def total(values: Floats, factor: Floats) -> Floats:
+        found: Floats = np.bincount(key, values * factor, n).astype(np.float64)
+        return found
+
+    return Work(
+        total(work.flops, flops), total(work.model_flops, flops), total(work.n_bytes, bytes_weight),
+        np.array([total(row, bytes_weight) for row in work.space_bytes]).reshape(len(SPACES), n),
+        total(np.ones(len(weight)), flops) > 0, total(np.ones(len(weight)), bytes_weight) > 0,
+    )  # fmt: skip
 
 
 def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
-    """Work that the stats of metadata rows state: `flops`, `model_flops` (else flops), `bytes_accessed`, `memory_access_breakdown`.
+    """Work per occurrence that the stats of metadata rows state: `flops`, `model_flops`, `bytes_accessed`, `memory_access_breakdown`.
 
-    Without a breakdown all bytes are HBM's.
+    FLOPs and model FLOPs stand in for one another where one of them is missing; where both are, FLOPs are unknown. Without a breakdown
+    all bytes are HBM's. Of a custom call 0 is what the compiler writes for want of knowledge: it is unknown.
     """
     n = len(trace.metadata)
     stats = trace.metadata_stats
-    keys = ("flops", "model_flops", "bytes_accessed")
-    flops, model_flops, n_bytes = (stats.dense_ints(key, n, 0)[rows].astype(np.float64) for key in keys)
-    known = np.zeros(n, np.bool_)
-    for key in ("flops", "bytes_accessed"):
-        known[stats.ints(key).owner] = True
+    stated = {key: stats.dense_ints(key, n, _MISSING)[rows] for key in ("flops", "model_flops", "bytes_accessed")}
+    has = {key: values != _MISSING for key, values in stated.items()}
+    flops, model_flops, n_bytes = (np.where(has[key], values, 0).astype(np.float64) for key, values in stated.items())
+    flops = np.where(has["flops"], flops, model_flops)
+    model_flops = np.where(model_flops > 0, model_flops, flops)
+    is_opaque = _are_opaque(trace, rows)
+    knows_flops = (has["flops"] | has["model_flops"]) & ~(is_opaque & (flops == 0))
     space = np.zeros((len(SPACES), len(rows)))
     space[0] = n_bytes
     at = np.full(n, -1, np.int64)
@@ -76,7 +116,16 @@ def stated_work(trace: Trace, rows: npt.NDArray[np.intp]) -> Work:
         column, position, size = column[used], position[used], size[used]
     space[:, column] = 0
     add_bytes(trace, position, size, column, space)
-    return Work(flops, np.where(model_flops > 0, model_flops, flops), n_bytes, space, known[rows])
+    knows_bytes = has["bytes_accessed"]
+    knows_bytes[column] = True
+    return Work(flops, model_flops, n_bytes, space, knows_flops, knows_bytes & ~(is_opaque & (n_bytes == 0)))
+
+
+def _are_opaque(trace: Trace, rows: npt.NDArray[np.intp]) -> Bools:
+    """Which rows of metadata are custom calls, into which the compiler does not look."""
+    found = trace.strings.find(CUSTOM_CALL)
+    category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))[rows]
+    return np.asarray((category == found) & (found >= 0), np.bool_)
 
 
 _LOCK = Lock()
@@ -137,9 +186,9 @@ class ProgramCosts:
             if costs is None:
                 continue
             mine = np.flatnonzero((program == number) & (instruction >= 0))
+            mine = mine[costs.is_known[instruction[mine]]]
             rows = instruction[mine]
-            flops[mine], n_bytes[mine] = costs.flops[rows], costs.bytes_accessed[rows]
-            known[mine] = costs.is_known[rows]
+            flops[mine], n_bytes[mine], known[mine] = costs.flops[rows], costs.bytes_accessed[rows], True
         space = np.zeros((len(SPACES), n))
         space[0] = n_bytes
-        return Work(flops, flops.copy(), n_bytes, space, known)
+        return Work(flops, flops.copy(), n_bytes, space, known, known.copy())

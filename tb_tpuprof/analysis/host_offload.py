@@ -47,7 +47,7 @@ def host_transfers(trace: Trace, plane: int) -> Transfers:
         at = np.flatnonzero(code_of[metadata] >= 0)
         at = at[np.lexsort((~is_start[metadata[at]], trace.events["start_ps"][at + span.start]))]  # a start may take no time at all
         codes = code_of[metadata[at]]
-        parts += [_matched(at[codes == code] + span.start, is_start[metadata[at[codes == code]]], code) for code in range(len(names))]
+        parts += [matched(at[codes == code] + span.start, is_start[metadata[at[codes == code]]], code) for code in range(len(names))]
     start, done, name = np.concatenate(parts, axis=1)
     begin, end = trace.events["start_ps"][start], trace.events["start_ps"][done] + trace.events["duration_ps"][done]
     order = np.lexsort((-end, begin))
@@ -55,7 +55,7 @@ def host_transfers(trace: Trace, plane: int) -> Transfers:
 
 
 @once
-def _of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
+def of_host_memory(trace: Trace) -> npt.NDArray[np.bool_]:
     """Strings that name the host's memory: found in all of them at once, as programs may have 100,000 operations."""
     at = np.array([match.start() for match in _HOST_MEMORY.finditer(trace.strings.blob.data)], np.int64)
     found = np.zeros(len(trace.strings), np.bool_)
@@ -68,7 +68,7 @@ def _operations(trace: Trace, plane: int) -> tuple[Int64s, npt.NDArray[np.bool_]
     code_of = np.full(len(trace.metadata), -1, np.int64)
     is_start = np.zeros(len(trace.metadata), np.bool_)
     names: dict[str, int] = {}
-    named = _of_host_memory(trace)[trace.metadata["name"]] & (trace.metadata["plane"] == plane)
+    named = of_host_memory(trace)[trace.metadata["name"]] & (trace.metadata["plane"] == plane)
     for row in np.flatnonzero(named).tolist():
         found = _TRANSFER.search(trace.strings.get(int(trace.event_names[row])))
         if found:
@@ -84,8 +84,11 @@ def _transfer_name(found: re.Match[str]) -> str:
     return f"offload-{name[: found.start(2) - 1]}.{number}"
 
 
-def _matched(events: Int64s, is_start: npt.NDArray[np.bool_], code: int) -> Int64s:
-    """int64[3, n]: start, done, code. A done that finds no start waiting takes none away from those that follow."""
+def matched(events: Int64s, is_start: npt.NDArray[np.bool_], code: int) -> Int64s:
+    """int64[3, n]: start, done, code of one name's `events`, which are in time order: first come, first served.
+
+    A done that finds no start waiting takes none away from those that follow.
+    """
     surplus = np.cumsum(np.where(is_start, -1, 1))  # dones less starts: where it reaches a new height above zero, a start was missing
     highest = np.maximum.accumulate(np.maximum(surplus, 0))
     before = np.concatenate((np.zeros(1, np.int64), highest))[: len(events)]

@@ -24,9 +24,9 @@ def _no_floats() -> Floats:
 class OpMetrics:
     """One row per operation; times in ps summed over all occurrences, `time_ps` with and `self_ps` without nested operations.
 
-    `flops`, `model_flops`, `n_bytes`: work of all occurrences, 0 where unknown. `provenance`: the framework's name of the
-    operation that a compiler's one came from. `span_ps`: from the first operation to the last, summed over the lines (of
-    hosts) or devices that the operations ran on; what is left of it beside their self times is idle.
+    `flops`, `model_flops`, `n_bytes`: work of all occurrences, NaN (or no column at all) where unknown. `provenance`: the
+    framework's name of the operation that a compiler's one came from. `span_ps`: from the first operation to the last, summed over the
+    lines (of hosts) or devices that the operations ran on; what is left of it beside their self times is idle.
     """
 
     name: tuple[str, ...]
@@ -77,7 +77,7 @@ def sum_occurrences(names: Sequence[tuple[str, str]], found: Occurrences, span_p
     n = len(names)
     count = np.bincount(found.op, minlength=n)
     kept = np.flatnonzero(count)
-    none = np.zeros(len(kept), np.float64)
+    none = np.full(len(kept), np.nan)
     return OpMetrics(
         tuple(names[i][0] for i in kept.tolist()), tuple(names[i][1] for i in kept.tolist()), count[kept].astype(np.int64),
         sum_by(found.op, found.time_ps, n)[kept], sum_by(found.op, found.self_ps, n)[kept],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tb_tpuprof.analysis.gpu_ops import gpu_ops
+from tb_tpuprof.analysis.gpu_work import with_work
 from tb_tpuprof.analysis.host_ops import host_ops
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import OpMetrics, add_up, by_framework_op, no_ops
@@ -27,7 +28,7 @@ class OpStats:
 def op_stats(trace: Trace) -> OpStats:
     """Operations of one host and of its devices."""
     hardware = planes(trace).hardware
-    compiled = tpu_ops(trace) if hardware == "TPU" else gpu_ops(trace) if hardware == "GPU" else no_ops()
+    compiled = tpu_ops(trace) if hardware == "TPU" else with_work(trace, gpu_ops(trace)) if hardware == "GPU" else no_ops()
     return OpStats(host_ops(trace), compiled, by_framework_op(compiled))
 
 

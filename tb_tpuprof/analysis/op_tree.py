@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
+from tb_tpuprof.analysis.hlo_work import Work, join_work, no_work, summed_work
 from tb_tpuprof.analysis.op_metrics import IDLE, sum_by
 
 Int64s = npt.NDArray[np.int64]
@@ -35,6 +36,8 @@ class OpTree:
     """Nodes, parents before their children, siblings by time. `parent`: row, -1 of the root; `op`: row of the operations, -1 for others.
 
     Times and work are of all operations below. `n_children`: before children beyond the limit were left out. `kind`: row of KINDS.
+    `work_ps`: the time that rates are of: self time; below the level of programs at least the time that asynchronous operations
+    among them took from start to end, as their own self time is only what was left to wait for.
     """
 
     name: Words
@@ -44,11 +47,8 @@ class OpTree:
     n_children: Int64s
     self_ps: Int64s
     n_occurrences: Int64s
-    flops: Floats
-    model_flops: Floats
-    n_bytes: Floats
-    space_bytes: Floats
-    is_known: npt.NDArray[np.bool_]
+    work_ps: Int64s
+    work: Work
 
     def __len__(self) -> int:
         return len(self.name)
@@ -123,13 +123,10 @@ def _duplicates(ops: HloOps) -> _Level:
 def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
     """All nodes, level by level; the root is row 0."""
     at = np.zeros(len(ops), np.int64)  # the node that each operation is in so far
-    counted = ~ops.is_container
-    work = ops.work
-    known = work.is_known & counted
     strings, codes, kinds = list(_NAMES), [np.array([0], np.int64)], [np.array([_ALL], np.int64)]
     parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
     everything = np.zeros(len(ops), np.int64)
-    sums = [_sums(ops, everything, np.arange(len(ops)), 1, known)]
+    sums = [_sums(ops, everything, np.arange(len(ops)), 1)]
     n = 1
     for level in levels:
         mine = np.flatnonzero(level.labels >= 0)
@@ -145,30 +142,30 @@ def _grown(levels: list[_Level], ops: HloOps) -> OpTree:
         kinds.append(np.full(len(first), level.kind))
         parents.append(at[mine[first]])
         rows.append(labels if is_op else np.full(len(first), -1))
-        sums.append(_sums(ops, node, mine, len(first), known))
+        sums.append(_sums(ops, node, mine, len(first)))
         at[mine] = node + n
         n += len(first)
     parent = np.concatenate(parents)
-    keys = ("self_ps", "n_occurrences", "flops", "model_flops", "n_bytes", "space_bytes", "is_known")
-    joined: dict[str, Any] = {key: np.concatenate(column, axis=-1) for key, column in zip(keys, zip(*sums, strict=True), strict=True)}
+    self_ps, n_occurrences, elapsed_ps = (np.concatenate(column) for column in zip(*(part[:3] for part in sums), strict=True))
+    kind = np.concatenate(kinds).astype(np.int64)
     return OpTree(
         name=Words(np.concatenate(codes), tuple(strings)),
-        kind=np.concatenate(kinds).astype(np.int64),
+        kind=kind,
         parent=parent,
         op=np.concatenate(rows),
         n_children=np.bincount(parent[1:], minlength=n).astype(np.int64),
-        **joined,
+        self_ps=self_ps,
+        n_occurrences=n_occurrences,
+        work_ps=np.where(np.isin(kind, (_ALL, _PROGRAM)), self_ps, np.maximum(self_ps, elapsed_ps)),
+        work=join_work([part[3] for part in sums]),
     )
 
 
-def _sums(ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int, known: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[Any], ...]:
-    """Self time, occurrences, work and whether any of it is known, of the operations `mine` by node."""
-    weight = known[mine].astype(np.float64)
-    work = ops.work
-    flops, model_flops, n_bytes = (np.bincount(node, of[mine] * weight, n) for of in (work.flops, work.model_flops, work.n_bytes))
-    space = np.array([np.bincount(node, row[mine] * weight, n) for row in work.space_bytes])
-    time, count = (sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences))
-    return time, count, flops, model_flops, n_bytes, space, np.bincount(node, weight, n) > 0
+def _sums(ops: HloOps, node: Int64s, mine: npt.NDArray[np.intp], n: int) -> tuple[Int64s, Int64s, Int64s, Work]:
+    """Self time, occurrences, time of asynchronous operations and work of the operations `mine` by node."""
+    elapsed = np.where(ops.work_ps != ops.time_ps, ops.work_ps, 0)
+    time, count, elapsed = (sum_by(node, values[mine], n) for values in (ops.self_ps, ops.n_occurrences, elapsed))
+    return time, count, elapsed, summed_work(ops.work.taken(mine), node, n, ~ops.is_container[mine])
 
 
 def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
@@ -178,14 +175,13 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
     self_ps, n_children = tree.self_ps.copy(), tree.n_children.copy()
     self_ps[0] += idle_ps
     n_children[0] += 1
-    nothing: dict[str, Any] = {
-        key: more(getattr(tree, key), 0) for key in ("parent", "n_occurrences", "flops", "model_flops", "n_bytes", "is_known")
-    }
-    space = np.append(tree.space_bytes, np.zeros((len(tree.space_bytes), 1)), axis=1)
+    nothing: dict[str, Any] = {key: more(getattr(tree, key), 0) for key in ("parent", "n_occurrences")}
     name = Words(more(tree.name.codes, _IDLE_NAME), tree.name.strings)
+    work_ps = more(tree.work_ps, idle_ps)
+    work_ps[0] += idle_ps
     return replace(
-        tree, name=name, kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0),
-        self_ps=more(self_ps, idle_ps), space_bytes=space, **nothing,
+        tree, name=name, kind=more(tree.kind, _IDLE), op=more(tree.op, -1), n_children=more(n_children, 0), self_ps=more(self_ps, idle_ps),
+        work_ps=work_ps, work=join_work([tree.work, no_work(1)]), **nothing,
     )  # fmt: skip
 
 
@@ -214,8 +210,7 @@ def _pruned(tree: OpTree, limit: int) -> OpTree:
     parent = np.where(tree.parent[rows] >= 0, new[tree.parent[rows]], -1)
     return OpTree(
         tree.name.taken(rows), tree.kind[rows], parent, tree.op[rows], tree.n_children[rows], tree.self_ps[rows],
-        tree.n_occurrences[rows], tree.flops[rows], tree.model_flops[rows], tree.n_bytes[rows], tree.space_bytes[:, rows],
-        tree.is_known[rows],
+        tree.n_occurrences[rows], tree.work_ps[rows], tree.work.taken(rows),
     )  # fmt: skip
 
 

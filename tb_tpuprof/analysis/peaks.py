@@ -1,4 +1,4 @@
-"""Peak rates of accelerators from public data sheets: used where a trace states none. A file of the user's own goes before.
+"""Peak rates of accelerators from public data sheets: used where a trace states none or contradicts them. The user's own file wins.
 
 Rates are dense (no sparsity), of 16-bit operands on matrix units, and of one *device*: what the trace shows as one plane. A chip
 of TPU v2, v3 and 7x shows as two devices, each with half of the chip's rates; on v4 and v5p the two cores act as one.
@@ -77,6 +77,9 @@ NVIDIA_FLOPS_PER_CYCLE = (
 # The same for AMD's compute units (CDNA white papers).
 AMD_FLOPS_PER_CYCLE = {"gfx908": 1024, "gfx90a": 1024, "gfx942": 2048, "gfx950": 4096}
 
+_CONTRADICTS = 1.5  # variants of a model differ by less, errors of a tracer by 2
+_GIB = 2**30
+
 
 def nvidia_flops_per_cycle(major: int, minor: int) -> int:
     """Peak operations per cycle of one multiprocessor; unknown generations count as the nearest older one."""
@@ -87,6 +90,28 @@ def nvidia_flops_per_cycle(major: int, minor: int) -> int:
 def data_sheet(device: str) -> Peaks | None:
     """The built-in entry of a device by its name."""
     return next((entry for pattern, entry in _DEVICES if pattern.search(device)), None) if device else None
+
+
+def contradicts(stated: float, sheet: float) -> bool:
+    """Whether a rate that a trace states is not that of the data sheet, nor that of a variant of the model.
+
+    ROCm's tracer counts two transfers per memory clock, but HBM3 and HBM3E make four: MI300X: stated 2 × 1.3 GHz × 8192 bit = 2.66 TB/s,
+    in truth 5.3; gfx950: 4.1 and 8.0.
+    """
+    return bool(stated and sheet) and not sheet / _CONTRADICTS < stated < sheet * _CONTRADICTS
+
+
+def amd_model(gfx: str, memory_bytes: int, n_multiprocessors: int, clock_khz: float) -> str:
+    """The model among those of one architecture, by its memory, compute units and clock; empty where that does not tell."""
+    if gfx == "gfx942":
+        if not memory_bytes and not n_multiprocessors:
+            return ""
+        if n_multiprocessors == 228 or 100 * _GIB < memory_bytes < 140 * _GIB:  # MI300A: 228 units, 128 GB
+            return "MI300A"
+        return "MI325X" if memory_bytes > 210 * _GIB else "MI300X"  # 256 GB, 192 GB
+    if gfx == "gfx950" and clock_khz:
+        return "MI355X" if clock_khz > 2_300_000 else "MI350X"  # 2.4 and 2.2 GHz
+    return ""
 
 
 def of_user(device: str) -> Peaks | None:

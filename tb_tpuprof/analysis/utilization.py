@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_ps
 from tb_tpuprof.analysis.hardware import Hardware, chip_of_plane, hardware
+from tb_tpuprof.analysis.hlo_ops import hlo_ops
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
+from tb_tpuprof.analysis.roofline import total_work
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import Steps
-from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -27,8 +27,6 @@ SPARSE_OP_LINE = "Sparse Core Ops"
 OFF_DUTY = frozenset(
     ("infeed", "outfeed", "host send", "host send-done", "host recv", "host recv-done", "async-done", "megacore fusion")
 )  # fmt: skip
-# Operations that contain others: their work is that of what they contain, and must not be counted twice.
-CONTAINERS = frozenset(("call", "conditional", "while", "megacore fusion"))
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,12 @@ class Utilization:
 
 @once
 def utilization(trace: Trace) -> Utilization:
-    """The accelerators of one host. On GPUs FLOPs are known only where the trace carries them."""
+    """The accelerators of one host. On GPUs work is known only of compiled programs whose HLO is in the trace."""
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
-        busy_ps, chip_ps = _duty(trace)
-        flops, hbm_bytes = _tpu_work(trace)
-        return _made(machine, ops.span_ps, flops, hbm_bytes, (busy_ps, chip_ps))
+        return _made(machine, ops.span_ps, *_work(trace), _duty(trace))
     if machine.kind == "GPU":
-        flops, n_bytes = (float(values.sum()) for values in (ops.flops, ops.n_bytes))
-        return _made(machine, ops.span_ps, flops, n_bytes, (0, 0))
+        return _made(machine, ops.span_ps, *(_work(trace) if np.nansum(ops.n_bytes) else (0.0, 0.0)), (0, 0))
     return Utilization()
 
 
@@ -112,28 +107,11 @@ def _made(machine: Hardware, device_ps: int, flops: float, hbm_bytes: float, dut
     )  # fmt: skip
 
 
-def _tpu_work(trace: Trace) -> tuple[float, float]:
-    """FLOPs and HBM bytes of all operations of the TensorCores. Where an operation has no breakdown all its bytes count as HBM's."""
-    n = len(trace.metadata)
-    stats = trace.metadata_stats
-    flops, n_bytes, program, symbol = (
-        stats.dense_ints(key, n, missing) for key, missing in (("flops", 0), ("bytes_accessed", 0), ("program_id", -1), ("symbol_id", 0))
-    )
-    hbm = n_bytes.astype(np.float64)
-    count = np.zeros(n, np.int64)
-    for plane in planes(trace).tensor_cores:
-        for line in lines_named(trace, plane, (OP_LINE,)):
-            count += np.bincount(trace.events["metadata"][device_spans(trace, line).rows], minlength=n)
-    owner, position, size = stats.places("memory_access_breakdown")
-    used = np.flatnonzero(count[owner])
-    hbm[owner[used]] = 0
-    told = np.zeros((len(SPACES), n))
-    add_bytes(trace, position[used], size[used], owner[used], told)
-    hbm += told[0]
-    containers = [i for i in (trace.strings.find(name) for name in CONTAINERS) if i >= 0]
-    counted = (program != -1) & (symbol != 0) & ~np.isin(stats.dense_texts("hlo_category", n), containers)
-    times = np.where(counted, count, 0).astype(np.float64)
-    return float((flops * times).sum()), float((hbm * times).sum())
+def _work(trace: Trace) -> tuple[float, float]:
+    """FLOPs and HBM bytes of all compiled operations whose work is known, as the roofline's program has them."""
+    ops = hlo_ops(trace)
+    total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
+    return float(total.flops[0]), float(total.space_bytes[0, 0])
 
 
 def _duty(trace: Trace) -> tuple[int, int]:

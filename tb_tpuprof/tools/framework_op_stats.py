@@ -13,9 +13,12 @@ from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
+from tb_tpuprof.analysis.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.units import format_fraction, format_time
 
 N_SLICES = 10
@@ -46,9 +49,10 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    ops = sum_op_stats(session.map(op_stats, hosts))
+    ops = sum_op_stats(session.map(op_stats, hosts, roof_excesses))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
+    notices += excess_notices([one for found in session.map(roof_excesses, hosts) for one in found], first_roofs(session.map(roofs, hosts)))
     with_idle = bool(params["idle"])
     device, host = side("Device", ops.device, with_idle), side("Host", ops.host, with_idle)
     return Payload(
@@ -62,7 +66,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "host_by_type": _shares("Host, by type", host, host.type),
             "host_by_op": _shares("Host, by operation", host, host.name),
         },
-        _scalars(ops.device, ops.host),
+        _scalars(ops.device, ops.host, machine),
         _verdict(ops.device, ops.host),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host),
     )
@@ -75,8 +79,8 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
     self_ps = np.append(ops.self_ps, np.array(idle, np.int64))
     by_name = np.argsort(np.array(names, np.str_), kind="stable") if names else np.empty(0, np.intp)
     order = by_name[np.argsort(-self_ps[by_name], kind="stable")]
-    none, zero = np.zeros(len(idle), np.int64), np.zeros(len(idle))
-    work = [values if len(values) else np.zeros(len(ops)) for values in (ops.flops, ops.n_bytes)]
+    none, zero = np.zeros(len(idle), np.int64), np.full(len(idle), np.nan)
+    work = [values if len(values) else np.full(len(ops), np.nan) for values in (ops.flops, ops.n_bytes)]
     return Side(
         title, tuple(names[i] for i in order.tolist()), tuple(types[i] for i in order.tolist()), np.append(ops.n_occurrences, none)[order],
         np.append(ops.time_ps, np.array(idle, np.int64))[order], self_ps[order], np.append(work[0], zero)[order],
@@ -100,7 +104,8 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
     )
     flops, n_bytes = (np.concatenate([getattr(s, key) for s in sides]) for key in ("flops", "n_bytes"))
     rate, bandwidth = _ratio(flops, time_ps / 1e12), _ratio(n_bytes, time_ps / 1e12)
-    bound = [machine.bound_by(f, b) for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)]
+    near = [machine.nearest_limit(f, b) for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)]
+    limits = [limit_text(*found, name) for found, name in zip(near, (*device.name, *host.name), strict=True)]
     shares = [np.append(device.share, np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), host.share)]
     running = [np.append(np.cumsum(device.share), np.full(n_host, np.nan)), np.append(np.full(n_device, np.nan), np.cumsum(host.share))]
     eager = np.concatenate([s.is_eager for s in sides])
@@ -123,8 +128,15 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
             number("host_cumulative_fraction", "Host cumulative", running[1], "fraction", "Share of this and all rows above"),
             number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
             number("memory_bandwidth_bytes_per_s", "Memory bandwidth", bandwidth, "bytes_per_s", "Bytes accessed per second of total time"),
-            number("operational_intensity_flops_per_byte", "Operational intensity", _ratio(flops, n_bytes), "flops_per_byte"),
-            text_column("bound_by", "Bound by", bound, "The resource it uses closest to its peak"),
+            number(
+                "operational_intensity_flops_per_byte",
+                "Operational intensity",
+                _ratio(flops, n_bytes),
+                "flops_per_byte",
+                "FLOPs per byte of all memories",
+            ),
+            text_column("bound_by", "Limited by", limits, "The resource it uses closest to its peak, from 30 % of it on"),
+            text_column("nearest_limit", "Nearest limit", [name for name, _ in near], "However far from its peak"),
             text_column("eager", "Mode", ["Eager" if e else "Function" for e in eager.tolist()], "Eager: ran as a single operation"),
         ),
     )
@@ -157,12 +169,13 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
     return Table(title, columns, note)
 
 
-def _scalars(device: OpMetrics, host: OpMetrics) -> dict[str, Scalar]:
+def _scalars(device: OpMetrics, host: OpMetrics, machine: Hardware) -> dict[str, Scalar]:
     result = {}
     for name, ops in (("device", device), ("host", host)):
         if not ops.span_ps:
             continue
-        result[f"{name}_busy_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", "self time of all")
+        per_device = summed(ops.busy_ps, machine.n_devices, machine.kind) if name == "device" and machine.kind == "TPU" else ""
+        result[f"{name}_busy_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", per_device or "self time of all")
         result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", "between the first and the last operation")
         result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
     return result

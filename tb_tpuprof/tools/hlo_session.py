@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.category_sentence import offload_wait_ps
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.hlo_expressions import expressions
 from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops, merge_hlo_ops
+from tb_tpuprof.analysis.hlo_work import CUSTOM_CALL
+from tb_tpuprof.analysis.roof_excess import excess_notices, excesses
 from tb_tpuprof.analysis.roofline import Roofs, first_roofs, roofs
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_fraction
 
 _HOSTS_TO_ASK = 4
+_MATTERS = 0.001
 REASON = "nothing in the trace names an operation that XLA compiled."
 REMEDY = (
     "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. What TensorFlow runs without "
@@ -30,26 +35,20 @@ _NO_PEAKS = "Peak rates of the device are unknown, so shares of a peak are unkno
 
 @dataclass(frozen=True)
 class Found:
-    """Operations of the chosen hosts together and the roofs of one device."""
+    """Operations of the chosen hosts together, the roofs of one device, and the time spent waiting for transfers with the host."""
 
     ops: HloOps
     roofs: Roofs
     hosts: tuple[str, ...]
+    offload_ps: int = 0
 
 
 def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
     """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
-    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, *with_them))
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
-    return Found(ops, first_roofs(session.map(roofs, hosts)), hosts)
-
-
-def share_basis(kind: str) -> tuple[str, str]:
-    """What shares of operations' time are called and what they are of (`HloOps.total_ps`), by hardware."""
-    if kind == "CPU":
-        return "Share of operations' time", "Self time by that of all operations, each from its launch to its end"
-    return "Share of device time", "Self time by the devices' profiled time, idle time included"
+    return Found(ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts)))
 
 
 def expression_texts(session: Session, found: Found, rows: npt.NDArray[np.intp]) -> list[str]:
@@ -76,14 +75,27 @@ def diagnostics_of(session: Session, found: Found) -> tuple[Diagnostic, ...]:
         result.append(
             Diagnostic("warning", f"The HLO of {title} cannot be read: {why}", "Its operations have times, but no FLOPs and bytes.")
         )
-    unknown = np.flatnonzero(~ops.work.is_known & ~ops.is_container)
-    share = int(ops.self_ps[unknown].sum()) / (ops.busy_ps or 1)
-    if len(unknown) and share >= 0.001:
-        text = (
-            f"{len(unknown):,} operations ({100 * share:.3g} % of the time) do work that neither trace nor HLO tells, such as custom calls."
-        )
-        result.append(Diagnostic("info", text, "Their FLOPs, bytes and rates are unknown and in no sum."))
+    result += _unknown_work(ops)
+    result += [Diagnostic(n.severity, n.message, n.remedy) for n in excess_notices(excesses(ops, found.roofs), found.roofs)]
     return tuple(result)
+
+
+def _unknown_work(ops: HloOps) -> list[Diagnostic]:
+    """That neither trace nor HLO states the work of operations that take a part of the time worth telling."""
+    unknown = np.flatnonzero(~ops.work.is_known & ~ops.is_container)
+    time = int(ops.self_ps[unknown].sum())
+    if time < _MATTERS * (ops.busy_ps or 1):
+        return []
+    of_calls = int(ops.self_ps[unknown][ops.category.is_in((CUSTOM_CALL,))[unknown]].sum())
+    share = format_fraction(time / (ops.busy_ps or 1))
+    text = f"{len(unknown):,} operations ({share} of the operations' time) have no FLOP or byte counts in trace or HLO"
+    text += ", most of them custom calls, such as Pallas or FFI kernels." if 2 * of_calls > time else "."
+    remedy = (
+        "Their FLOPs, bytes and rates are unknown and in no sum; sums over time include theirs, so rates of the whole are lower bounds."
+    )
+    if 2 * of_calls > time and ops.kind == "TPU":
+        remedy += " In JAX, `pallas_call(…, cost_estimate=pl.CostEstimate(…))` states a kernel's work."
+    return [Diagnostic("info", text, remedy)]
 
 
 def available(session: Session) -> Availability:

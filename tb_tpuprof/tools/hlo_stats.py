@@ -1,4 +1,4 @@
-"""hlo_stats: every operation of compiled programs with its times, work, rates, what binds it and where it came from."""
+"""hlo_stats: every operation of compiled programs with its times, work, rates, limiting resource and where it came from."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
 from tb_tpuprof.analysis.memory_accesses import SPACES
-from tb_tpuprof.analysis.roofline import TITLES, Rates, rates, ratio
+from tb_tpuprof.analysis.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.hlo_session import available, diagnostics_of, expression_texts, find_ops, share_basis
+from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
 from tb_tpuprof.tools.shares import shares_table
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.tools.sums import busy_note, time_of_ops
+from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
+HBM_BASE = "FLOPs per byte moved to and from HBM"
 MAX_EXPRESSION = 2_000
 _OUTSIDE = "outside_compilation"
 _REMAT = ".remat"
 _STANDS_OUT = 0.1
-_NEAR_ITS_PEAK = 0.3  # below, an operation waits, for a copy or another core, rather than works
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
@@ -31,18 +33,16 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
     found = find_ops(session, hosts, TOOL.name)
     ops = found.ops
-    order = ops.by_self_time
-    shown = order[:N_ROWS]
-    speed = rates(ops.work, ops.time_ps, found.roofs)
+    shown = table_order(ops)[:N_ROWS]
+    speed = rates(ops.work, ops.work_ps, found.roofs)
+    limits = speed.limits(ops.is_waiting)
     texts = expression_texts(session, found, shown)
-    bound = Words(speed.bound_by + 1, ("Unknown", "Compute", *TITLES))
     own = ops.kept(~ops.is_sparse)
-    main = Words(bound.codes[~ops.is_sparse], bound.strings)
     tables = {
-        "ops": ops_table(ops, speed, shown, texts),
+        "ops": ops_table(ops, (speed, limits), shown, texts),
         "by_category": shares_table("By category", own.category, own.self_ps),
-        "by_op": shares_table("By operation", own.name, own.self_ps),
-        "by_bound": shares_table("By what binds", main, own.self_ps),
+        "by_op": shares_table("By operation", _titles(own), own.self_ps),
+        "by_bound": shares_table("By limiting resource", Words(limits[~ops.is_sparse].astype(np.int64), LIMITS), own.self_ps),
         "by_source": shares_table("By source line", _short_sources(own.source), own.self_ps, "(no source line)"),
         "by_program": shares_table("By program", words_of([own.programs[p] for p in own.program.tolist()]), own.self_ps),
     }
@@ -52,7 +52,21 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     ):
         if mask.any():
             tables[name] = shares_table(title, Words(mask.astype(np.int64), ("No", title)), own.self_ps)
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), _verdict(ops, speed), diagnostics_of(session, found))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), _verdict(found, speed, shown), diagnostics_of(session, found))
+
+
+def table_order(ops: HloOps) -> Rows:
+    """Rows by self time; those of SparseCores last, since they run beside the others and have no share."""
+    order = ops.by_self_time
+    return order[np.argsort(ops.is_sparse[order], kind="stable")]
+
+
+def _titles(ops: HloOps) -> Words:
+    """Names of operations as rows of the table are told apart: with the program, where several programs have one of that name."""
+    pairs = np.unique(np.column_stack((ops.name.codes, ops.program)), axis=0)
+    shared = np.flatnonzero(np.bincount(pairs[:, 0], minlength=len(ops.name.strings))[ops.name.codes] > 1)
+    texts = {i: f"{ops.name[i]} of {ops.programs[int(ops.program[i])]}" for i in shared.tolist()}
+    return words_of([texts.get(i, ops.name[i]) for i in range(len(ops))]) if texts else ops.name
 
 
 def _short_sources(source: Words) -> Words:
@@ -61,12 +75,13 @@ def _short_sources(source: Words) -> Words:
     return Words(short.codes[source.codes], short.strings)
 
 
-def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
-    """A row per operation, the longest self time first."""
+def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[str]) -> Table:
+    """A row per operation, the longest self time first. `speeds`: rates, and rows of LIMITS."""
     one = ops.taken(rows)
-    chosen = _rows_of(speed, rows)
-    share_title, share_of = share_basis(ops.kind)
-    share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
+    chosen, limits = _rows_of(speeds[0], rows), speeds[1][rows]
+    share = np.where(one.is_sparse, np.nan, one.self_ps / (ops.busy_ps or 1))
+    of_span = np.where(one.is_sparse, np.nan, one.self_ps / (ops.total_ps or 1))
+    of_device = _number("device_time_fraction", "Share of device time", of_span, "fraction", "Of the devices' time, idle time included")
     titles = [ops.programs[p] for p in one.program.tolist()]
     ps: Unit = "ps"
     columns = (
@@ -81,12 +96,16 @@ def ops_table(ops: HloOps, speed: Rates, rows: Rows, texts: list[str]) -> Table:
         _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), ps, "Of an occurrence"),
         _number("total_self_time_ps", "Self time", one.self_ps, ps, "Of all occurrences, without nested operations"),
         _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), ps),
-        _number("self_fraction", share_title, share, "fraction", share_of),
+        _number("self_fraction", "Share", share, "fraction", "Of the operations' time, as in the donuts"),
         _number("cumulative_fraction", "Cumulative", np.cumsum(np.nan_to_num(share)), "fraction", "Share of this and all rows above"),
+        *(() if ops.kind == "CPU" else (of_device,)),
         *_thread_columns(one),
         _number("dma_stall_fraction", "DMA stalls", _stalls(one), "fraction", "Of its time, waiting for transfers"),
         *_rate_columns(one, chosen),
-        text_column("bound_by", "Bound by", [chosen.bound_text(i) for i in range(len(rows))], "The resource it uses closest to its peak"),
+        text_column(
+            "bound_by", "Limited by", [LIMITS[i] for i in limits.tolist()], "The resource it uses closest to its peak, from 30 % of it on"
+        ),
+        text_column("nearest_limit", "Nearest limit", [chosen.nearest_text(i) for i in range(len(rows))], "However far from its peak"),
         Column("is_rematerialized", "Rematerialized", _is_rematerialized(one), description="Computed again to save memory"),
         Column("is_outside_compiled", "Outside compilation", _is_outside(one), description="Runs on the host, called from the device"),
         _text("source", "Source", one.source, "The line of the program that asked for it"),
@@ -112,7 +131,8 @@ def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
 def _rate_columns(ops: HloOps, speed: Rates) -> tuple[Column, ...]:
     """Rates while an operation runs."""
     rate: Unit = "bytes_per_s"
-    normalized = ratio(np.where(ops.work.is_known, ops.work.model_flops, np.nan), ops.normalized_ps / 1e12)
+    scale = ratio(ops.work_ps.astype(np.float64), ops.time_ps)  # of asynchronous operations the clock is not known
+    normalized = ratio(np.where(ops.work.knows_flops, ops.work.model_flops, np.nan), ops.normalized_ps * scale / 1e12)
     n_memories = len(SPACES) if ops.kind == "TPU" else 1
     memories = list(zip(SPACES, TITLES, speed.space_bytes_per_s, strict=True))[:n_memories]
     return (
@@ -120,7 +140,10 @@ def _rate_columns(ops: HloOps, speed: Rates) -> tuple[Column, ...]:
         _number("normalized_flops_per_s", "FLOP rate at rated clock", normalized, "flops_per_s", "Where the trace tells the clock"),
         _number("memory_bandwidth_bytes_per_s", "Memory bandwidth", speed.bytes_per_s, rate, "All memories together"),
         *(_number(f"{name}_bytes_per_s", title, values, rate) for name, title, values in memories),
-        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.intensity, "flops_per_byte", "FLOPs per byte"),
+        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.space_intensity[0], "flops_per_byte", HBM_BASE),
+        _number(
+            "all_memories_flops_per_byte", "Intensity, all memories", speed.intensity, "flops_per_byte", "FLOPs per byte of all memories"
+        ),
     )
 
 
@@ -153,50 +176,42 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
     return ops.provenance.is_in([name for name in ops.provenance.strings if _OUTSIDE in name])
 
 
-def _where(ops: HloOps) -> str:
-    if ops.kind == "CPU":
-        return "from launch to end, on the host" if ops.n_devices == 1 else f"from launch to end, on {ops.n_devices} CPU devices together"
-    return "on one device" if ops.n_devices == 1 else f"on {ops.n_devices} devices together"
-
-
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
-    idle = Scalar(ops.idle_ps / ops.total_ps if ops.total_ps else None, "fraction", "Idle", "of the profiled time, no operation runs")
-    if ops.kind == "CPU":
-        idle = Scalar(None, "fraction", "Idle", "operations can run side by side: not known")
+    idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
+    note = "of the time from the first operation to the last" if ops.kind != "CPU" else "threads run side by side: not known"
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(ops)),
-        "idle_fraction": idle,
-        "n_ops": Scalar(len(ops), "count", "Different operations", f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"),
+        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
+        "idle_fraction": Scalar(idle, "fraction", "Idle", note),
+        "n_ops": Scalar(len(ops), "count", "Distinct operations", f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"),
         "n_occurrences": Scalar(int(ops.n_occurrences.sum()), "count", "Occurrences"),
         "rematerialized_fraction": Scalar(again, "fraction", "Rematerialized", "of the operations' time"),
     }
 
 
-def _verdict(ops: HloOps, speed: Rates) -> Verdict | None:
-    """Which category and which operation take most, and what binds the latter."""
+def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
+    """The operation in the table's first row and its limit, and the category that takes most."""
+    ops = found.ops
     if not ops.busy_ps:
         return None
-    main = np.where(ops.is_sparse, 0, ops.self_ps)
-    top = int(main.argmax())
-    share = int(main[top]) / ops.busy_ps
-    time = f"{format_time(float(main[top]))}, {format_fraction(share)} of what all operations take"
-    text = f"`{ops.name[top]}` ({ops.category[top]}) takes the most time: {time}."
+    top = int(order[0])
+    share = int(ops.self_ps[top]) / ops.busy_ps
+    time = f"{time_of_ops(ops, float(ops.self_ps[top]))}, {format_fraction(share)} of the operations' time"
+    programs = ops.program[ops.name.codes == ops.name.codes[top]]
+    name = f"`{ops.name[top]}`" + (f" of `{ops.programs[int(ops.program[top])]}`" if len(np.unique(programs)) > 1 else "")
+    text = f"{name} ({ops.category[top]}) takes the most time: {time}."
     if share < _STANDS_OUT:
-        text = f"No single operation stands out: `{ops.name[top]}` comes first with {time}."
-    details = []
-    by_category = np.bincount(ops.category.codes, main, len(ops.category.strings))
-    first = int(by_category.argmax())
-    details.append(
-        f"By category, `{ops.category.strings[first]}` comes first with {format_fraction(float(by_category[first]) / ops.busy_ps)}."
-    )
-    if speed.bound_by[top] >= 0:
-        efficiency, bound = float(speed.efficiency[top]), speed.bound_text(top)
-        text_of_bound = f"is bound by {bound}" if efficiency >= _NEAR_ITS_PEAK else f"is near no limit, nearest to {bound}'s"
-        details.append(f"`{ops.name[top]}` {text_of_bound}: it uses {format_fraction(efficiency)} of its peak.")
+        text = f"No single operation stands out: {name} comes first with {time}."
+    details = [category_sentence(op_categories(ops, found.offload_ps))]
+    if speed.nearest[top] >= 0 and not ops.is_waiting[top]:
+        limit, share = in_words(speed.nearest_text(top)), float(speed.efficiency[top])
+        used, is_near = f"{format_fraction(share)} of peak {limit}", share >= NEAR_A_LIMIT
+        details.append(
+            f"{name} is limited by {limit}: it reaches {used}." if is_near else f"{name} is below every limit: it reaches {used} at most."
+        )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / ops.busy_ps
     if again >= _STANDS_OUT:
-        details.append(f"{format_fraction(again)} of the time computes values again to save memory (rematerialization).")
+        details.append(f"{format_fraction(again)} of the time is rematerialization (recomputing values to save memory).")
     steps = (NextStep("See where the time goes", "op_profile"), NextStep("Compare with the roofline", "roofline_model"))
     return Verdict("unknown", text, "compute", tuple(details), steps)
 
@@ -205,7 +220,7 @@ TOOL = Tool(
     name="hlo_stats",
     title="HLO stats",
     group="Compiler",
-    summary="Operations of compiled programs by time, FLOPs, bytes and what binds them",
+    summary="Operations of compiled programs by time, FLOPs, bytes and their limiting resource",
     view=view,
     available=available,
 )

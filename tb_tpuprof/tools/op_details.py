@@ -12,12 +12,12 @@ from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo_ops import HloOps
 from tb_tpuprof.analysis.hlo_padding import dim_roles, padded_dims, products, unit_side
 from tb_tpuprof.analysis.hlo_work import ProgramCosts
-from tb_tpuprof.analysis.roofline import Rates, rates
+from tb_tpuprof.analysis.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
-from tb_tpuprof.tools.hlo_session import Found, diagnostics_of, share_basis
+from tb_tpuprof.tools.hlo_session import Found, diagnostics_of
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Shape
@@ -50,9 +50,9 @@ def details_payload(session: Session, found: Found, tool: str, program: str, op:
         tables["products"] = _products(module, instruction, unit_side(device.device, device.kind))
         tables["contents"] = _contents(module, instruction, costs, number)
     tables["stack"] = _stack(trace, ops, module, instruction)
-    speed = rates(ops.work, ops.time_ps, found.roofs)
+    speed = rates(ops.work, ops.work_ps, found.roofs)
     tables["longest"] = _longest(session, found.hosts[int(found.ops.host[row])], trace, ops)
-    scalars = _scalars(ops, speed, found.ops.total_ps)
+    scalars = _scalars(ops, speed, found.ops.busy_ps)
     return Payload(tool, session.run, found.hosts, tables, scalars, None, diagnostics_of(session, found))
 
 
@@ -195,25 +195,30 @@ def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
     return Table("Source", columns)
 
 
-def _scalars(ops: HloOps, speed: Rates, total_ps: int) -> dict[str, Scalar]:
-    def known(value: float) -> float | None:
+def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
+    def finite(value: float) -> float | None:
         return None if np.isnan(value) else float(value)
 
     n = int(ops.n_occurrences[0]) or 1
     work = ops.work
-    per_run = [float(values[0]) / n if work.is_known[0] else None for values in (work.flops, work.n_bytes)]
+    per_run = [
+        float(amount[0]) / n if known[0] else None for amount, known in ((work.flops, work.knows_flops), (work.n_bytes, work.knows_bytes))
+    ]
+    limit = LIMITS[int(speed.limits(ops.is_waiting)[0])]
     return {
         "self_time_ps": Scalar(int(ops.self_ps[0]), "ps", "Self time"),
-        "fraction": Scalar(int(ops.self_ps[0]) / (total_ps or 1), "fraction", *share_basis(ops.kind)),
+        "fraction": Scalar(int(ops.self_ps[0]) / (busy_ps or 1), "fraction", "Share of operations' time"),
         "n_occurrences": Scalar(n, "count", "Occurrences"),
         "avg_time_ps": Scalar(int(ops.time_ps[0]) / n, "ps", "Average time"),
         "flops": Scalar(per_run[0], "count", "FLOPs of one"),
         "n_bytes": Scalar(per_run[1], "bytes", "Bytes of one"),
-        "flop_rate_flops_per_s": Scalar(known(speed.flops_per_s[0]), "flops_per_s", "FLOP rate"),
-        "flops_fraction": Scalar(known(speed.flops_fraction[0]), "fraction", "FLOPS utilization"),
-        "hbm_bytes_per_s": Scalar(known(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
-        "hbm_fraction": Scalar(known(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
-        "intensity_flops_per_byte": Scalar(known(speed.intensity[0]), "flops_per_byte", "Operational intensity", speed.bound_text(0)),
+        "flop_rate_flops_per_s": Scalar(finite(speed.flops_per_s[0]), "flops_per_s", "FLOP rate"),
+        "flops_fraction": Scalar(finite(speed.flops_fraction[0]), "fraction", "FLOPS utilization"),
+        "hbm_bytes_per_s": Scalar(finite(speed.space_bytes_per_s[0][0]), "bytes_per_s", "HBM bandwidth"),
+        "hbm_fraction": Scalar(finite(speed.space_fraction[0][0]), "fraction", "HBM utilization"),
+        "intensity_flops_per_byte": Scalar(
+            finite(speed.space_intensity[0][0]), "flops_per_byte", "Operational intensity", f"of HBM bytes; limited by: {limit}"
+        ),
     }
 
 

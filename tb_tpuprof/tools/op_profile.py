@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.hlo_ops import HloOps
 from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
-from tb_tpuprof.analysis.roofline import Roofs, ratio
+from tb_tpuprof.analysis.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_details import details_payload
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.tools.sums import busy_note
+from tb_tpuprof.units import format_fraction
 
-_LOW = 0.3
 _IDLES = 0.2
+_NO_WORK = "the trace has no FLOP or byte counts"
+Level = Literal["good", "warn", "unknown"]
 Floats = npt.NDArray[np.float64]
 
 
@@ -36,12 +39,14 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
     """A row per node, parents before children, siblings by time."""
     ops, peaks = found.ops, found.roofs
     whole = int(tree.self_ps[0]) or 1
-    seconds = np.where(tree.is_known, tree.self_ps, 0) / 1e12
+    work = tree.work
+    seconds, moving = (np.where(known, tree.work_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes))
+    flop_rate, hbm_rate = ratio(work.flops, seconds), ratio(work.space_bytes[0], moving)
     is_op = tree.op >= 0
     at = np.maximum(tree.op, 0)
     programs = [ops.programs[int(ops.program[i])] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
     provenance = [ops.provenance[i] if known else "" for i, known in zip(at.tolist(), is_op.tolist(), strict=True)]
-    chip_read, chip_write = _on_chip(tree.space_bytes, seconds, peaks)
+    chip_read, chip_write = _on_chip(work.space_bytes, moving, peaks)
     columns = (
         text_column("name", "Name", [tree.name[i] for i in range(len(tree))]),
         text_column("kind", "Kind", [KINDS[kind] for kind in tree.kind.tolist()]),
@@ -51,19 +56,19 @@ def nodes_table(tree: OpTree, found: Found) -> Table:
         _number("time_fraction", "Share", tree.self_ps / whole, "fraction", "Of the whole"),
         _number("n_occurrences", "Occurrences", tree.n_occurrences, "count"),
         _number("avg_time_ps", "Average", ratio(tree.self_ps.astype(np.float64), tree.n_occurrences), "ps", "Self time of an occurrence"),
-        _number("flops", "FLOPs", np.where(tree.is_known, tree.flops, np.nan), "count", "Of all occurrences"),
-        _number("model_flops", "Model FLOPs", np.where(tree.is_known, tree.model_flops, np.nan), "count"),
-        _number("flop_rate_flops_per_s", "FLOP rate", ratio(tree.flops, seconds), "flops_per_s"),
+        _number("flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"),
+        _number("model_flops", "Model FLOPs", np.where(work.knows_flops, work.model_flops, np.nan), "count"),
+        _number("flop_rate_flops_per_s", "FLOP rate", flop_rate, "flops_per_s"),
+        _number("flops_fraction", "FLOPS utilization", _share(flop_rate, peaks.flops_per_s), "fraction", "FLOP rate by the peak"),
         _number(
-            "flops_fraction",
-            "FLOPS utilization",
-            _share(ratio(tree.flops, seconds), peaks.flops_per_s),
-            "fraction",
-            "FLOP rate by the peak",
+            "hbm_bytes",
+            "HBM bytes",
+            np.where(work.knows_bytes, work.space_bytes[0], np.nan),
+            "bytes",
+            "Of an asynchronous copy: counted where it ends",
         ),
-        _number("hbm_bytes", "HBM bytes", np.where(tree.is_known, tree.space_bytes[0], np.nan), "bytes"),
-        _number("hbm_bytes_per_s", "HBM bandwidth", ratio(tree.space_bytes[0], seconds), "bytes_per_s"),
-        _number("hbm_fraction", "HBM utilization", _share(ratio(tree.space_bytes[0], seconds), peaks.bytes_per_s[0]), "fraction"),
+        _number("hbm_bytes_per_s", "HBM bandwidth", hbm_rate, "bytes_per_s", "Of asynchronous copies from start to end"),
+        _number("hbm_fraction", "HBM utilization", _share(hbm_rate, peaks.bytes_per_s[0]), "fraction"),
         _number("on_chip_read_fraction", "On-chip read utilization", chip_read, "fraction"),
         _number("on_chip_write_fraction", "On-chip write utilization", chip_write, "fraction"),
         text_column("program", "Program", programs, "Of an operation"),
@@ -86,8 +91,8 @@ def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, descrip
 
 
 def _share(rate: Floats, peak: float) -> Floats:
-    """Rate by its peak; not above 1, which clocks above the rated one can cause."""
-    return np.minimum(rate / peak, 1.0) if peak > 0 else np.full(len(rate), np.nan)
+    """Rate by its peak. What is above it is told by a diagnostic."""
+    return rate / peak if peak > 0 else np.full(len(rate), np.nan)
 
 
 def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floats]:
@@ -103,29 +108,31 @@ def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floa
 def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
     ops, peaks = found.ops, found.roofs
     seconds = ops.busy_ps / 1e12
-    flops, hbm = float(tree.flops[0]), float(tree.space_bytes[0][0])
+    flops, hbm = _whole_work(tree)
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
 
-    def used(amount: float, peak: float) -> float | None:
-        return amount / seconds / peak if peak and seconds else None
+    def used(amount: float | None, peak: float) -> float | None:
+        return amount / seconds / peak if peak and seconds and amount is not None else None
 
-    note = "while operations run" if peaks.is_known else "no peak is known"
+    def note(amount: float | None, peak: float) -> str:
+        return _NO_WORK if amount is None else "while operations run" if peak else "no peak is known"
+
+    rate = flops / seconds if seconds and flops is not None else None
     return {
-        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", _where(found)),
+        "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
         "idle_fraction": Scalar(
-            idle, "fraction", "Idle", "no operation runs" if idle is not None else "operations can run side by side: not known"
+            idle, "fraction", "Idle", "from the first operation to the last" if idle is not None else "threads run side by side: not known"
         ),
-        "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note),
-        "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note),
-        "flop_rate_flops_per_s": Scalar(flops / seconds if seconds else None, "flops_per_s", "FLOP rate", "while operations run"),
+        "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)),
+        "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])),
+        "flop_rate_flops_per_s": Scalar(rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "while operations run"),
     }
 
 
-def _where(found: Found) -> str:
-    if found.ops.kind == "CPU":
-        n = found.ops.n_devices
-        return "from launch to end, on the host" if n == 1 else f"from launch to end, on {n} CPU devices together"
-    return "on one device" if found.ops.n_devices == 1 else f"on {found.ops.n_devices} devices together"
+def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
+    """FLOPs and HBM bytes of all operations, None where no operation's are known."""
+    work = tree.work
+    return float(work.flops[0]) if work.knows_flops[0] else None, float(work.space_bytes[0][0]) if work.knows_bytes[0] else None
 
 
 def _verdict(tree: OpTree, found: Found) -> Verdict | None:
@@ -133,32 +140,22 @@ def _verdict(tree: OpTree, found: Found) -> Verdict | None:
     ops = found.ops
     if not ops.busy_ps:
         return None
-    main = np.where(ops.is_sparse, 0, ops.self_ps)
-    times = np.bincount(ops.category.codes, main, len(ops.category.strings))
-    first = int(times.argmax())
-    name, share = ops.category.strings[first], float(times[first]) / ops.busy_ps
-    text = f"`{name}` takes {format_fraction(share)} of the operations' time: {format_time(float(times[first]))}."
     details = []
-    level = "unknown"
+    level: Level = "unknown"
     seconds = ops.busy_ps / 1e12
-    used = [
-        (title, amount / seconds / peak)
-        for title, amount, peak in (
-            ("FLOPS", float(tree.flops[0]), found.roofs.flops_per_s),
-            ("HBM", float(tree.space_bytes[0][0]), found.roofs.bytes_per_s[0]),
-        )
-        if peak
-    ]
+    flops, hbm = _whole_work(tree)
+    amounts = (("FLOPS", flops, found.roofs.flops_per_s), ("HBM", hbm, found.roofs.bytes_per_s[0]))
+    used = [(title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None]
     if used:
-        best = max(used, key=lambda pair: pair[1])
-        level = "warn" if best[1] < _LOW else "good"
+        best = max(value for _, value in used)
+        level = "warn" if best < NEAR_A_LIMIT else "good"
         parts = " and ".join(f"{format_fraction(value)} of peak {title}" for title, value in used)
-        details.append(f"While operations run they use {parts}" + (": neither is near its limit." if best[1] < _LOW else "."))
+        details.append(f"While operations run they use {parts}" + (": neither is near its limit." if best < NEAR_A_LIMIT else "."))
     if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
         level = "warn"
-        details.append(f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the profiled time.")
+        details.append(f"The devices idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time from the first operation to the last.")
     steps = (NextStep("See every operation", "hlo_stats"), NextStep("Compare with the roofline", "roofline_model"))
-    return Verdict("warn" if level == "warn" else "good" if level == "good" else "unknown", text, "compute", tuple(details), steps)
+    return Verdict(level, category_sentence(op_categories(ops, found.offload_ps)), "compute", tuple(details), steps)
 
 
 TOOL = Tool(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tb_tpuprof.analysis.category_sentence import host_categories, sum_categories, told_by_category
 from tb_tpuprof.analysis.combine import CommonSteps, common_steps, sum_hardware
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import Hardware
@@ -13,6 +14,8 @@ from tb_tpuprof.analysis.hosts import HostSteps, are_alike, host_steps, slowest_
 from tb_tpuprof.analysis.op_stats import OpStats, sum_op_stats
 from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
 from tb_tpuprof.analysis.recommend import Finding, advice, finding, on_worst_host, precision
+from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
+from tb_tpuprof.analysis.roofline import first_roofs, roofs
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import Summary, summary
 from tb_tpuprof.analysis.utilization import Utilization, device_idle, idle_fraction, sum_utilization
@@ -30,7 +33,7 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    parts = session.map(summary, hosts, loader_wait)
+    parts = session.map(summary, hosts, loader_wait, host_categories, roof_excesses, roofs)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     common = common_steps([part.steps for part in parts], [part.start_ns for part in parts])
@@ -39,6 +42,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         sum_utilization([part.use for part in parts]), host_steps(parts, common),
     )  # fmt: skip
     found = finding(run.steps, run.ops, run.hardware.kind)
+    categories = sum_categories(session.map(host_categories, hosts))
+    found = told_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
     if len(parts) > 1:
         worst = max(parts, key=lambda part: part.steps.fraction("input"))
         found = on_worst_host(found, worst.host, worst.steps)
@@ -61,7 +66,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         tables,
         _scalars(run),
         _verdict(found, run, hosts),
-        (*clocks.diagnostics, *_diagnostics(common, parts)),
+        (*clocks.diagnostics, *_diagnostics(common, parts), *_excesses(session, hosts)),
     )
 
 
@@ -134,9 +139,10 @@ def _use_scalars(run: _Run) -> dict[str, Scalar]:
     rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
     for name, title, (unit, amount, peak, share) in rates:
         if not amount:
-            note = "the trace does not tell the work of operations"
+            note = "the trace has no FLOP or byte counts"
         elif not peak:
-            note = f"the peak of {machine.device} is not known: name it in a file ({PEAKS_VARIABLE})"
+            rate = f"{format_value(amount / seconds, unit)} {per}" if seconds else ""
+            note = f"{rate}; the peak of {machine.device} is unknown, set it with {PEAKS_VARIABLE}"
         else:
             note = f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} {per}"
         result[name] = _share(share, title, note)
@@ -173,7 +179,7 @@ def _environment(run: _Run) -> Table:
     if hardware.peak_hbm_bytes_per_s:
         pairs.append((f"Peak memory bandwidth per {per_device}", format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s")))
     if hardware.peak_source:
-        pairs.append(("Peaks not in the trace, from", hardware.peak_source))
+        pairs.append(("Source of peak rates", hardware.peak_source))
     if hardware.memory_bytes:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)
@@ -222,6 +228,13 @@ def _slowest_step(run: _Run, hosts: tuple[str, ...]) -> NextStep:
     name = steps.name[slowest] if len(hosts) == 1 else f"{steps.name[slowest]} of {host}"
     window = {"hosts": host, "start_ps": str(start), "end_ps": str(end)}
     return NextStep(f"Look at the slowest step ({name}) in the trace viewer", "trace_viewer", window)
+
+
+def _excesses(session: Session, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
+    """Operations above a peak of their device."""
+    found = [one for part in session.map(roof_excesses, hosts) for one in part]
+    notices = excess_notices(found, first_roofs(session.map(roofs, hosts)))
+    return tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
 
 
 def _diagnostics(common: CommonSteps, parts: list[Summary]) -> tuple[Diagnostic, ...]:

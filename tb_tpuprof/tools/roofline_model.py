@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
 from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
 from tb_tpuprof.analysis.hlo_work import Work, join_work
 from tb_tpuprof.analysis.memory_accesses import SPACES
-from tb_tpuprof.analysis.roofline import TITLES, Rates, Roofs, rates, ratio, total_work
+from tb_tpuprof.analysis.roofline import (
+    LIMITS,
+    NEAR_A_LIMIT,
+    NO_LIMIT,
+    TITLES,
+    UNKNOWN,
+    WAITING,
+    Rates,
+    Roofs,
+    in_words,
+    rates,
+    ratio,
+    total_work,
+)
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops, share_basis
+from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
 _NEAR = 0.6
+_HBM_BASE = "FLOPs per byte moved to and from HBM"
+_NO_WORK = "the trace has no FLOP or byte counts"
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 
@@ -74,8 +90,7 @@ def _whole(ops: HloOps, whole_ps: int, each: StepWork, with_transfers: bool) -> 
     time = each.time_ps if with_transfers else each.time_ps - each.transfer_ps
     if not len(each):
         return Whole(("Total",), np.array([whole_ps]), total)
-    mean = total_work(each.work, np.ones(len(each), np.bool_)).times(np.array([1]))
-    mean = Work(mean.flops / len(each), mean.model_flops / len(each), mean.n_bytes / len(each), mean.space_bytes / len(each), mean.is_known)
+    mean = total_work(each.work, np.ones(len(each), np.bool_)).times(1 / len(each))
     names = ("Total", "Average", *each.name)
     return Whole(names, np.concatenate([[whole_ps], [int(time.mean())], time]).astype(np.int64), join_work([total, mean, each.work]))
 
@@ -85,8 +100,10 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
     order = ops.by_self_time
     order = order[ops.self_ps[order] > 0]
     one = ops.taken(order[:N_ROWS])
-    share = one.self_ps / (whole_ps or 1)
-    share_title, share_of = share_basis(ops.kind)
+    share, of_span = one.self_ps / (ops.busy_ps or 1), one.self_ps / (whole_ps or 1)
+    of_device = _number(
+        "device_time_fraction", "Share of device time", of_span, "fraction", "Self time by the devices' time, with idle time"
+    )
     columns = (
         _number("rank", "Rank", np.arange(1, len(one) + 1), "count", "By self time"),
         text_column("program", "Program", [one.programs[p] for p in one.program.tolist()]),
@@ -97,11 +114,12 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         _number("avg_time_ps", "Average time", ratio(one.time_ps.astype(np.float64), one.n_occurrences), "ps"),
         _number("total_self_time_ps", "Self time", one.self_ps, "ps", "Without nested operations"),
         _number("avg_self_time_ps", "Average self time", ratio(one.self_ps.astype(np.float64), one.n_occurrences), "ps"),
-        _number("self_fraction", share_title, share, "fraction", share_of),
+        _number("self_fraction", "Share", share, "fraction", "Of the operations' time"),
         _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all rows above"),
-        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the same"),
+        *(() if ops.kind == "CPU" else (of_device,)),
+        _number("time_fraction", "Share with nested", one.time_ps / (whole_ps or 1), "fraction", "Total time by the devices' time"),
         _number("time_per_device_ps", "Time per device", one.time_ps / max(one.n_devices, 1), "ps", "Total time by the number of devices"),
-        *_measures(rates(one.work, one.time_ps, peaks), ops.kind),
+        *_measures(one.work, one.work_ps, peaks, (ops.kind, one.is_waiting)),
         text_column("source", "Source", [one.source[i] for i in range(len(one))]),
     )
     return Table("Operations", columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
@@ -112,30 +130,43 @@ def programs_table(whole: Whole, found: Found) -> Table:
     n_devices = max(found.ops.n_devices, 1)
     columns = (
         text_column("step", "Step", whole.name),
-        _number("total_time_ps", "Time", whole.time_ps, "ps", "Of all devices together"),
-        _number("time_per_device_ps", "Time per device", whole.time_ps / n_devices, "ps"),
-        *_measures(rates(whole.work, whole.time_ps, found.roofs), found.ops.kind),
+        _number("total_time_ps", "Time, all devices", whole.time_ps, "ps", "Summed over the devices, idle time included"),
+        _number(
+            "time_per_device_ps",
+            "Span per device",
+            whole.time_ps / n_devices,
+            "ps",
+            "From a device's first operation to its last, or a step",
+        ),
+        *_measures(whole.work, whole.time_ps, found.roofs, (found.ops.kind, np.zeros(len(whole.name), np.bool_))),
     )
     return Table("Program and steps", columns)
 
 
-def _measures(speed: Rates, kind: str) -> tuple[Column, ...]:
-    """Rates, intensities and how near they are to their roofs."""
+def _measures(work: Work, time_ps: Int64s, peaks: Roofs, what: tuple[str, npt.NDArray[np.bool_]]) -> tuple[Column, ...]:
+    """Work, rates, intensities and how near they are to their roofs. `what`: the kind of device, and which rows only wait."""
+    kind, is_waiting = what
+    speed = rates(work, time_ps, peaks)
     shown = range(len(SPACES) if kind == "TPU" else 1)
     count: Unit = "flops_per_byte"
+    rows, limits = range(len(speed.nearest)), speed.limits(is_waiting).tolist()
     return (
+        _number("flops", "FLOPs", np.where(work.knows_flops, work.flops, np.nan), "count", "Of all occurrences"),
+        _number("hbm_bytes", "HBM bytes", np.where(work.knows_bytes, work.space_bytes[0], np.nan), "bytes", "Of all occurrences"),
         _number("flop_rate_flops_per_s", "FLOP rate", speed.flops_per_s, "flops_per_s"),
         _number("model_flops_per_s", "Model FLOP rate", speed.model_flops_per_s, "flops_per_s"),
         _number("memory_bandwidth_bytes_per_s", "Memory bandwidth", speed.bytes_per_s, "bytes_per_s", "All memories together"),
         *(_number(f"{SPACES[i]}_bytes_per_s", TITLES[i], speed.space_bytes_per_s[i], "bytes_per_s") for i in shown),
-        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.intensity, count, "FLOPs per byte of all memories"),
+        _number("operational_intensity_flops_per_byte", "Operational intensity", speed.space_intensity[0], count, _HBM_BASE),
+        _number("all_memories_flops_per_byte", "Intensity, all memories", speed.intensity, count, "FLOPs per byte of all memories"),
         *(_number(f"{SPACES[i]}_flops_per_byte", f"{TITLES[i]} intensity", speed.space_intensity[i], count) for i in shown),
-        _number("bound_flops_per_byte", "Intensity of what binds", speed.bound_intensity, count, "HBM's where compute binds"),
-        text_column(
-            "bound_by", "Bound by", [speed.bound_text(i) for i in range(len(speed.bound_by))], "The resource used closest to its peak"
+        _number("bound_flops_per_byte", "Intensity, nearest memory", speed.bound_intensity, count, "HBM's where compute is nearest"),
+        text_column("bound_by", "Limited by", [LIMITS[i] for i in limits], "The resource used closest to its peak, from 30 % of it on"),
+        text_column("nearest_limit", "Nearest limit", [speed.nearest_text(i) for i in rows], "However far from its peak"),
+        _number(
+            "optimal_flops_per_s", "Attainable FLOP rate", speed.optimal_flops_per_s, "flops_per_s", "With the nearest limit at its peak"
         ),
-        _number("optimal_flops_per_s", "Optimal FLOP rate", speed.optimal_flops_per_s, "flops_per_s", "With what binds at its peak"),
-        _number("efficiency_fraction", "Roofline efficiency", speed.efficiency, "fraction", "Of the peak of what binds"),
+        _number("efficiency_fraction", "Roofline efficiency", speed.efficiency, "fraction", "Of the peak of the nearest limit"),
         _number("compute_fraction", "Compute efficiency", speed.flops_fraction, "fraction", "FLOP rate by its peak"),
         _number("memory_fraction", "Memory utilization", speed.memory_fraction, "fraction", "Of the memory used closest to its peak"),
     )
@@ -156,7 +187,9 @@ def roofs_table(peaks: Roofs) -> Table:
             _number("bytes_per_s", "Peak bandwidth", bandwidth, "bytes_per_s"),
             _number("ridge_flops_per_byte", "Ridge point", ridge, "flops_per_byte", "From this intensity on compute binds"),
         ),
-        f"peaks from {peaks.source}" if peaks.source else "",
+        f"peaks of one device; compute from {peaks.sources[0] or 'nowhere'}; memory from {peaks.sources[1] or 'nowhere'}"
+        if any(peaks.sources)
+        else "",
     )
 
 
@@ -173,57 +206,73 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
     speed = rates(whole.work, whole.time_ps, peaks)
     hbm = peaks.bytes_per_s[0]
     ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
-    bound = f"bound by {speed.bound_text(0)}" if speed.bound_by[0] >= 0 else "no peak is known"
-    note = "of one device" if peaks.is_known else "not known"
+    nearest = f"of {speed.nearest_text(0)}'s peak" if speed.nearest[0] >= 0 else "no peak is known" if not peaks.is_known else _NO_WORK
+    rate, intensity = _known(speed.flops_per_s[0]), _known(speed.space_intensity[0][0])
+    compute_note, memory_note = (f"of one device, from {text}" if text else "not known" for text in peaks.short_sources)
     return {
-        "efficiency_fraction": Scalar(_known(speed.efficiency[0]), "fraction", "Roofline efficiency", bound),
-        "flop_rate_flops_per_s": Scalar(_known(speed.flops_per_s[0]), "flops_per_s", "FLOP rate", "idle time included"),
-        "intensity_flops_per_byte": Scalar(_known(speed.intensity[0]), "flops_per_byte", "Operational intensity"),
-        "peak_flops_per_s": Scalar(peaks.flops_per_s or None, "flops_per_s", "Peak FLOP rate", note),
-        "peak_hbm_bytes_per_s": Scalar(hbm or None, "bytes_per_s", "Peak HBM bandwidth", note),
-        "ridge_flops_per_byte": Scalar(ridge, "flops_per_byte", "Ridge point", "HBM's: above it compute binds"),
+        "efficiency_fraction": Scalar(_known(speed.efficiency[0]), "fraction", "Roofline efficiency", nearest),
+        "flop_rate_flops_per_s": Scalar(
+            rate, "flops_per_s", "FLOP rate", _NO_WORK if rate is None else "of one device, idle time included"
+        ),
+        "intensity_flops_per_byte": Scalar(
+            intensity, "flops_per_byte", "Operational intensity", _NO_WORK if intensity is None else _HBM_BASE
+        ),
+        "peak_flops_per_s": Scalar(peaks.flops_per_s or None, "flops_per_s", "Peak FLOP rate", compute_note),
+        "peak_hbm_bytes_per_s": Scalar(hbm or None, "bytes_per_s", "Peak HBM bandwidth", memory_note),
+        "ridge_flops_per_byte": Scalar(
+            ridge, "flops_per_byte", "HBM ridge point", "compute-bound to the right of it" if ridge else "not known"
+        ),
     }
 
 
 def _verdict(ops: HloOps, whole: Whole, found: Found) -> Verdict | None:
-    """What binds most of the time, and which operation has most to gain."""
+    """What limits most of the time, and which operation has most to gain."""
     if not ops.busy_ps:
         return None
     if not found.roofs.is_known:
         return _verdict_without_roofs(ops, found)
-    speed = rates(ops.work, ops.time_ps, found.roofs)
-    names = ("Unknown", "Compute", *TITLES)
-    times = np.bincount(speed.bound_by + 1, ops.self_ps, len(names))
-    bound = int(times.argmax())
-    share = format_fraction(float(times[bound]) / ops.busy_ps)
-    text = f"{share} of the operations' time is bound by {names[bound]}."
-    if not bound:
-        text = f"{share} of the operations' time goes into operations that neither compute nor move bytes that the trace tells."
+    speed = rates(ops.work, ops.work_ps, found.roofs)
     total = rates(whole.work, whole.time_ps, found.roofs)
     efficiency = _known(total.efficiency[0])
     details = []
     if efficiency is not None:
-        details.append(f"The program as a whole runs at {format_fraction(efficiency)} of its roof, idle time included.")
-    lost = np.where(np.isnan(speed.efficiency), 0.0, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)))
-    first = int(lost.argmax())
+        details.append(f"The program as a whole runs at {format_fraction(efficiency)} of its roofline, idle time included.")
+    known = np.isfinite(speed.efficiency) & ~ops.is_waiting
+    lost = np.where(known, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
+    first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
-        near = format_fraction(float(speed.efficiency[first]))
-        gain = format_fraction(float(lost[first]) / ops.busy_ps)
+        near, gain = format_fraction(float(speed.efficiency[first])), format_fraction(float(lost[first]) / ops.busy_ps)
         details.append(
-            f"`{ops.name[first]}` has most to gain: it runs at {near} of its roof; at the roof it would save {gain} of the time."
+            f"`{ops.name[first]}` has the largest headroom: it runs at {near} of its roofline; at the roofline it would save {gain} of the "
+            "operations' time."
         )
-    level = "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
+    level: Literal["good", "warn", "unknown"] = "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
     steps_on = (NextStep(f"See `{ops.name[first]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
-    return Verdict("good" if level == "good" else "warn" if level == "warn" else "unknown", text, "compute", tuple(details), steps_on)
+    return Verdict(level, _limit_sentence(ops, speed, found), "compute", tuple(details), steps_on)
+
+
+def _limit_sentence(ops: HloOps, speed: Rates, found: Found) -> str:
+    """What most of the operations' time is limited by, or that it is waiting."""
+    times = np.bincount(speed.limits(ops.is_waiting), ops.self_ps, len(LIMITS))
+    most = int(times.argmax())
+    share = format_fraction(float(times[most]) / ops.busy_ps)
+    if LIMITS[most] == WAITING:
+        return category_sentence(op_categories(ops, found.offload_ps))
+    if LIMITS[most] == UNKNOWN:
+        return f"{share} of the operations' time goes into operations whose FLOPs and bytes are unknown."
+    if LIMITS[most] == NO_LIMIT:
+        least = format_fraction(NEAR_A_LIMIT)
+        return f"{share} of the operations' time is below every limit: its operations reach less than {least} of each peak."
+    return f"{share} of the operations' time is limited by {in_words(LIMITS[most])}."
 
 
 def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
     """Where no peak is known: what takes most time, at which rate, and which is the fastest."""
-    speed = rates(ops.work, ops.time_ps, found.roofs).flops_per_s
+    speed = rates(ops.work, ops.work_ps, found.roofs).flops_per_s
     top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
     share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
-    text = f"No peak is known, so there is no roof. `{ops.name[top]}` takes the most of the operations' time, {share}"
+    text = f"Peak rates are unknown, so no roofline is drawn. `{ops.name[top]}` takes the most of the operations' time, {share}"
     text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
     details = (f"The highest rate is that of `{ops.name[fastest]}`: {format_value(float(speed[fastest]), 'flops_per_s')}.",)
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
@@ -235,7 +284,7 @@ TOOL = Tool(
     name="roofline_model",
     title="Roofline model",
     group="Compiler",
-    summary="How near operations, program and steps come to what the device can do at most",
+    summary="How close operations, steps and the program come to the hardware's limits",
     view=view,
     available=available,
     params=(Param("transfers", "Include infeed and outfeed", "bool", True, "Count operations that only wait for the host"),),

@@ -8,16 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.tf_data_forest import Forest, Ints, Rows, forest, stage_type, works_ahead
+from tb_tpuprof.analysis.tf_data_forest import Bools, Forest, Ints, Rows, forest, stage_type, works_ahead
 from tb_tpuprof.trace.trace import Trace
 
 SLOW_PS = 50_000_000
 _HIDDEN_STATS = frozenset(("id", "parent_id", "element_id", "group_id", "element_size", "shapes"))
 
+_UNAVAILABLE = "unavailable"
+_ASKED = 12  # calls of a stage that are asked for its parameters
+
 
 @dataclass(frozen=True)
 class Times:
-    """Of a stage over all calls: self time, own work (see Forest), its part while the caller waited, its function's time."""
+    """Of a stage over all complete calls: self time, own work (see Forest), its part while the caller waited, its function's time."""
 
     self_ps: int
     work_ps: int
@@ -39,13 +42,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into `stages`, -1 none."""
+    """All calls of one root iterator, in time order. `calls` are indices into the forest. `bottleneck`: into `stages`, -1 none.
+
+    `is_complete`: of each call, whether what was made for it lies in the capture, too. `waited_ps`: of each call, the time until its
+    element was there; the rest is the waking of the caller's thread.
+    """
 
     name: str
     kind: str
     calls: Rows
     start_ps: Ints
     duration_ps: Ints
+    waited_ps: Ints
+    is_complete: Bools
     stages: tuple[Stage, ...]
     bottleneck: int
     thread_count: int
@@ -62,19 +71,36 @@ class Pipeline:
 
     @property
     def order(self) -> Rows:
-        """Calls by duration, the slowest first; of equals the earlier."""
-        return np.argsort(-self.duration_ps, kind="stable")
+        """Complete calls by duration, the slowest first, then those that the capture cut; of equals the earlier."""
+        return np.lexsort((-self.duration_ps, ~self.is_complete))
 
     @property
-    def wait_fraction(self) -> float:
-        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1."""
+    def typical_rank(self) -> int:
+        """The rank, from 1, of the complete call of median length; of all calls where none is complete."""
+        return ((int(self.is_complete.sum()) or len(self.calls)) + 1) // 2
+
+    @property
+    def wait_fraction(self) -> float | None:
+        """Share of the time from the first call to the last one's end that passed inside of calls; at most 1. One call makes no rate."""
+        if len(self.calls) < 2:
+            return None
         span = int((self.start_ps + self.duration_ps).max() - self.start_ps.min())
         return min(1.0, int(self.duration_ps.sum()) / span) if span else 0.0
+
+    @property
+    def wake_fraction(self) -> float:
+        """Share of the calls' time that passed after their elements were there."""
+        whole = int(self.duration_ps.sum())
+        return 1 - int(self.waited_ps.sum()) / whole if whole else 0.0
 
     @property
     def bottleneck_stage(self) -> Stage | None:
         """The stage that callers waited for most."""
         return self.stages[self.bottleneck] if self.bottleneck >= 0 else None
+
+    def work_ps(self, stage: Stage) -> float:
+        """A stage's work that callers waited for, per complete call."""
+        return stage.times.blocking_ps / max(1, int(self.is_complete.sum()))
 
 
 @dataclass(frozen=True)
@@ -143,23 +169,96 @@ def _by(code: npt.NDArray[np.integer], values: Rows, n: int) -> list[Rows]:
 
 def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows) -> Pipeline:
     calls = calls[np.argsort(found.start_ps[calls], kind="stable")]
-    stages = _stages(found, events)
-    blocking = [stage.times.blocking_ps for stage in stages]
-    worst = int(np.argmax(blocking)) if any(blocking) else -1
+    is_complete = _complete(found, calls, events)
+    # Where none is complete, all that there is has to do.
+    counted = events[np.isin(found.call[events], calls[is_complete])] if is_complete.any() else events
+    stages = _stages(found, events, counted)
     threads = len(np.unique(trace.event_line[found.row[calls]]))
     kind = name.partition(":")[0]
-    return Pipeline(name, kind, calls, found.start_ps[calls], found.duration_ps[calls], stages, worst, threads)
+    duration = found.duration_ps[calls]
+    waited = duration - np.minimum(_woken(found, calls, events), duration)
+    return Pipeline(name, kind, calls, found.start_ps[calls], duration, waited, is_complete, stages, _bottleneck(stages), threads)
 
 
-def _stages(found: Forest, events: Rows) -> tuple[Stage, ...]:
-    """Each stage of a pipeline's events, parents before children."""
-    nodes, first, code = np.unique(found.node[events], return_index=True, return_inverse=True)
+def _complete(found: Forest, calls: Rows, events: Rows) -> Bools:
+    """Of each call, whether as many stages worked for it as for most: what was made ahead of the capture's start is missing."""
+    at = np.full(len(found), -1, np.int64)
+    at[calls] = np.arange(len(calls))
+    mine = at[found.call[events]]
+    n_events = np.bincount(mine, minlength=len(calls))
+    pairs = np.unique(mine * len(found.stages) + found.node[events])
+    n_stages = np.bincount(pairs // len(found.stages), minlength=len(calls))
+    most = n_stages[n_events * 2 >= np.median(n_events)]
+    usual = np.quantile(most, 0.5, method="lower") if len(most) else 0
+    complete: Bools = (n_events * 2 >= np.median(n_events)) & (n_stages >= usual)
+    return complete
+
+
+def _woken(found: Forest, calls: Rows, events: Rows) -> Ints:
+    """Of each call, the time after the prefetch at its end had handed the element over."""
+    at = np.full(len(found), -1, np.int64)
+    at[calls] = np.arange(len(calls))
+    result = np.zeros(len(calls), np.int64)
+    below = events[(found.after_ps[events] > 0) & (found.parent[events] == found.call[events])]
+    end = found.start_ps + found.duration_ps
+    call_of = found.call[below]
+    np.add.at(result, at[call_of], found.after_ps[below] + np.maximum(end[call_of] - end[below], 0))
+    return result
+
+
+def _bottleneck(stages: tuple[Stage, ...]) -> int:
+    """The stage with most work that callers waited for, -1 if there is none.
+
+    The root only asks. Nor does a prefetch work whose input is in the trace: what is left of its time is the waking of threads. A scan
+    at the end of a loop over a data set runs the loop's body: that is who consumes.
+    """
+    fed = {stage.parent for stage in stages}
+    candidates = [i for i, stage in enumerate(stages) if not (_only_asks(stage, i in fed) or _is_loop_body(stage))]
+    worst = max(candidates or range(len(stages)), key=lambda i: stages[i].times.blocking_ps, default=-1)
+    return worst if worst >= 0 and stages[worst].times.blocking_ps else -1
+
+
+def _only_asks(stage: Stage, is_fed: bool) -> bool:
+    return is_fed and (stage.parent < 0 or stage.name == "Prefetch")
+
+
+def _is_loop_body(stage: Stage) -> bool:
+    root, *above = stage.long_name.split("::")
+    return root != "Iterator" and stage.name == "Scan" and set(above[:-1]) <= {"Root", "Prefetch"}
+
+
+def complete_calls(pipeline: Pipeline) -> Rows:
+    """Calls, as indices into the forest, for which all that was made lies in the capture."""
+    return pipeline.calls[pipeline.is_complete]
+
+
+def parameters_of(trace: Trace, pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """What the trace says of each stage's parameters, by its long name: the first value that one of its calls tells.
+
+    A call that ran while the stage was locked says "unavailable".
+    """
+    found = forest(trace)
+    events = np.flatnonzero(np.isin(found.call, pipeline.calls))
+    result: dict[str, dict[str, str]] = {}
+    for node in np.unique(found.node[events]).tolist():
+        mine = events[found.node[events] == node]
+        known = result.setdefault(found.stages[node], {})
+        for event in mine[np.unique(np.linspace(0, len(mine) - 1, _ASKED).astype(int))].tolist():
+            for name, value in trace.source.event_stats(trace, int(found.row[event])):
+                if name not in _HIDDEN_STATS and known.get(name, _UNAVAILABLE) == _UNAVAILABLE:
+                    known[name] = str(value)
+    return result
+
+
+def _stages(found: Forest, events: Rows, counted: Rows) -> tuple[Stage, ...]:
+    """Each stage of a pipeline's events, parents before children; times of those that are `counted`."""
+    nodes, first = np.unique(found.node[events], return_index=True)
     n = len(nodes)
-    work = found.work_ps[events]
-    parts = (found.self_ps[events], work, work * found.is_blocking[events], found.function_ps[events], np.ones(len(events), np.int64))
+    work = found.work_ps[counted]
+    parts = (found.self_ps[counted], work, work * found.is_blocking[counted], found.function_ps[counted], np.ones(len(counted), np.int64))
     sums = np.zeros((5, n), np.int64)
     for total, part in zip(sums, parts, strict=True):
-        np.add.at(total, code, part)
+        np.add.at(total, np.searchsorted(nodes, found.node[counted]), part)
     parent = _parents(found, events[first], dict(zip(nodes.tolist(), range(n), strict=True)))[0]
     order = _downwards(parent)
     at = {old: new for new, old in enumerate(order)}
@@ -201,7 +300,10 @@ def _downwards(parent: list[int]) -> list[int]:
 
 
 def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
-    """One call of a pipeline, by its rank from 1 (the slowest) on, with the parameters that the trace tells of its stages."""
+    """One call of a pipeline, by its rank from 1 (the slowest complete one) on, with the parameters that the trace tells of its stages.
+
+    Its bottleneck is the pipeline's, where that worked for this call, so that sentence, table and drawing name one stage.
+    """
     found = forest(trace)
     root = int(pipeline.calls[pipeline.order[rank - 1]])
     events = np.flatnonzero(found.call == root)
@@ -211,8 +313,8 @@ def call(trace: Trace, pipeline: Pipeline, rank: int) -> Call:
     order = _downwards(parent)
     at = {old: new for new, old in enumerate(order)}
     result = [_node(trace, found, events[code == i], at[parent[i]] if parent[i] >= 0 else -1) for i in order]
-    blocking = [node.work_ps if node.is_blocking else -1 for node in result]
-    worst = int(np.argmax(blocking)) if max(blocking) > 0 else -1
+    stage = pipeline.bottleneck_stage
+    worst = next((i for i, node in enumerate(result) if stage and node.long_name == stage.long_name), -1)
     return Call(int(found.start_ps[root]), int(found.duration_ps[root]), tuple(result), worst, n_reparented)
 
 

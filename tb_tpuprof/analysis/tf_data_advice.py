@@ -1,4 +1,4 @@
-"""The verdict on a tf.data pipeline: how much the job waits for it, which stage is why, and what to change in the user's code."""
+"""The verdict on a tf.data pipeline: how much the job waits for it, which stage is why, and where that stage stands in the user's code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Literal
 import numpy as np
 
 from tb_tpuprof.analysis.recommend import THRESHOLDS
-from tb_tpuprof.analysis.steps import steps
-from tb_tpuprof.analysis.tf_data import Node, Pipeline
-from tb_tpuprof.analysis.tf_data_forest import Ints, forest
+from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.tf_data import Pipeline, Stage
+from tb_tpuprof.analysis.tf_data_forest import forest
 from tb_tpuprof.trace.trace import Trace
 
-Measure = Literal["step", "time", "hidden", ""]
+Measure = Literal["step", "time", "hidden", "outside", ""]
+Place = Literal["inside", "between", "outside", ""]
 _AHEAD_THREADS = "tf_data_iterator_resource"
+_APART = 0.05  # share of the steps by which calls may take longer than what the steps count as waiting for input
+HIDDEN = 0.2  # share of a step from which a call's time is never called hidden
 # What users write for the stages that tf.data makes of it.
 _CALLS = {
     "MapAndBatch": "map", "ParallelMap": "map", "Map": "map", "BatchV2": "batch", "Batch": "batch", "ParallelBatch": "batch",
@@ -24,51 +27,80 @@ _CALLS = {
     "Shuffle": "shuffle", "Prefetch": "prefetch", "MemoryCache": "cache", "FileCache": "cache", "Unbatch": "unbatch", "Zip": "zip",
     "DirectedInterleave": "sample_from_datasets", "TensorSlice": "from_tensor_slices", "Range": "range", "DataService": "data_service",
 }  # fmt: skip
-_SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "CSV", "ArrayRecord", "TensorSlice", "Range", "Sql", "Lmdb")
-_CACHE = (
-    "Cache what this stage makes (`cache()`, before random augmentation and `shuffle`) if it fits into memory and is read more than once."
-)
-_OFFLINE = "Do the work once, offline, and store its result; or spread it over more machines with `tf.data.experimental.service`."
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """How much a job waits for a pipeline: the share, of what (steps, or the time between calls), and how bad it is (0 to 2)."""
+    """How much a job waits for a pipeline: the share, of what (steps, or the time between calls), and how bad it is (0 to 2).
+
+    `woken`: the share of the same that passed in calls whose element was there. `place`: of the calls, relative to the steps.
+    """
 
     fraction: float | None
     of: Measure
     severity: int
+    woken: float = 0.0
+    place: Place = ""
 
 
 def waiting(trace: Trace, pipeline: Pipeline) -> Waiting:
-    """The share of the steps that passes in waiting for input; where calls lie outside of steps or there are none, of the time.
+    """The share of the steps that passes in waiting for input; where calls lie between steps or there are none, of the time.
 
-    Calls on tf.data's own threads are made ahead, for devices: only the steps tell whether anybody waits for them.
+    Calls on tf.data's own threads are made ahead, for devices: only the steps tell whether anybody waits for them. Of a call counts
+    the time until its element was there. One call makes no rate, and a pipeline that runs outside of the steps (a validation) holds
+    none of them up.
     """
     found = steps(trace)
     lines = {trace.line_names[line] for line in np.unique(trace.event_line[forest(trace).row[pipeline.calls]]).tolist()}
     is_ahead = all(line.startswith(_AHEAD_THREADS) for line in lines) or pipeline.kind == "Device"
-    if len(found) and (is_ahead or _inside(found.start_ps, found.duration_ps, pipeline)):
-        fraction = found.fraction("input")
-        return Waiting(fraction, "step", _severity(fraction))
-    if is_ahead:
-        return Waiting(None, "hidden", 0)
+    where = place(found, pipeline)
     if len(pipeline.calls) < 2:
-        return Waiting(None, "", 0)
-    return Waiting(pipeline.wait_fraction, "time", _severity(pipeline.wait_fraction))
+        return Waiting(None, "", 0, 0.0, where)
+    waited = 1 - pipeline.wake_fraction
+    if len(found) and (is_ahead or where == "inside"):
+        fraction = found.fraction("input")
+        if not is_ahead:
+            called = _share_of_calls(found, pipeline)
+            fraction = called if called > fraction + _APART else fraction
+        return _weighed(fraction, waited, "step", where)
+    if is_ahead:
+        return Waiting(None, "hidden", 0, 0.0, where)
+    if where == "outside":
+        return Waiting(None, "outside", 0, 0.0, where)
+    return _weighed(pipeline.wait_fraction or 0.0, waited, "time", where)
 
 
-def _inside(start: Ints, duration: Ints, pipeline: Pipeline) -> bool:
-    """Whether calls between the first and the last step lie within steps, for the most part."""
+def _weighed(fraction: float, waited: float, of: Measure, where: Place) -> Waiting:
+    return Waiting(fraction * waited, of, _severity(fraction * waited), fraction * (1 - waited), where)
+
+
+def place(found: Steps, pipeline: Pipeline) -> Place:
+    """Whether calls lie within steps for the most part, between consecutive ones, or outside of them; empty without steps."""
+    if not len(found):
+        return ""
+    order = np.argsort(found.start_ps, kind="stable")
+    start, end = found.start_ps[order], (found.start_ps + found.duration_ps)[order]
     middle = pipeline.start_ps + pipeline.duration_ps // 2
-    among = (middle >= start[0]) & (middle <= start[-1] + duration[-1])
-    if not among.any():
-        return False
-    order = np.argsort(start, kind="stable")
-    at = np.searchsorted(start[order], middle[among], "right") - 1
-    within = (at >= 0) & (middle[among] <= (start + duration)[order][at])
+    among = (middle >= start[0]) & (middle <= end[-1])
+    at = np.searchsorted(start, middle[among], "right") - 1
+    within = middle[among] <= end[at]
     took = pipeline.duration_ps[among]
-    return int(took[within].sum()) * 2 >= int(took.sum())
+    if among.any() and int(took[within].sum()) * 2 >= int(took.sum()):
+        return "inside"
+    # A training loop asks before most of its steps, wherever these are marked; a validation comes once in a while.
+    feeds = len(np.unique(at[~within])) if among.any() else 0
+    return "between" if feeds * 2 >= len(found) - 1 and feeds else "outside"
+
+
+def _share_of_calls(found: Steps, pipeline: Pipeline) -> float:
+    """Share of the steps' time that passed in calls of the pipeline."""
+    end = pipeline.start_ps + pipeline.duration_ps
+    order = np.argsort(found.start_ps, kind="stable")
+    first, last = found.start_ps[order], (found.start_ps + found.duration_ps)[order]
+    at = np.maximum(np.searchsorted(first, pipeline.start_ps, "right") - 1, 0)
+    inside = np.maximum(np.minimum(end, last[at]) - np.maximum(pipeline.start_ps, first[at]), 0)
+    whole = int(found.duration_ps.sum())
+    return min(1.0, int(inside.sum()) / whole) if whole else 0.0
 
 
 def _severity(fraction: float) -> int:
@@ -82,71 +114,21 @@ def user_call(name: str) -> str:
     return _CALLS.get(name) or _CALLS.get(base) or base
 
 
-def advice(name: str, long_name: str, node: Node | None, kind: str) -> tuple[str, ...]:
-    """What to do about a bottleneck, the most useful first. `node`: the stage in a call, for its parameters."""
-    options = dict(node.parameters) if node else {}
-    call = user_call(name)
-    if kind == "Device" or (name == "Generator" and long_name.startswith("Iterator::Prefetch::")):
-        return (
-            "This is the device's side: it waits for elements from the host and for their copy. Look at the host's pipeline.",
-            "Raise the buffer of `prefetch_to_device`, or prefetch on the host.",
-        )
-    if "DataService" in name:
-        return ("Elements come from tf.data service: profile its workers, add workers, or check the network between.",)
-    if call == "map":
-        return _map_advice(options)
-    if name in ("Filter", "Scan", "Unbatch", "Window"):
-        return (
-            f"`{call}` has no parallel form: do it inside of an `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)` over parts of "
-            "the data, or move its slow part into a `map` with `num_parallel_calls`.", _CACHE, _OFFLINE,
-        )  # fmt: skip
-    if call in ("interleave", "flat_map"):
-        return (
-            "Use `interleave(..., cycle_length=n, num_parallel_calls=tf.data.AUTOTUNE)`: it opens and reads several inputs at once.",
-            _CACHE,
-        )
-    if call in ("batch", "padded_batch"):
-        return (
-            f"`{call}` copies its elements: set `num_parallel_calls=tf.data.AUTOTUNE` on it, make elements smaller (narrower types, "
-            "decode or widen after batching), or batch earlier.", _CACHE,
-        )  # fmt: skip
-    return _source_advice(name, call)
+def described(stages: tuple[Stage, ...], at: int) -> str:
+    """Which of several stages of one kind is meant, by its neighbours: "the first of 2 `map`s, between `shuffle` and `batch`"."""
+    call = user_call(stages[at].name)
+    alike = [i for i, stage in enumerate(stages) if user_call(stage.name) == call]
+    if len(alike) < 2:
+        return ""
+    # Data flows from the source, which is the last on its way to the root.
+    order = sorted(alike, key=lambda i: (-stages[i].long_name.count("::"), i))
+    above = stages[at].parent
+    below = next((i for i, stage in enumerate(stages) if stage.parent == at), -1)
+    names = [f"`{user_call(stages[i].name)}`" for i in (below, above) if i >= 0 and stages[i].name != "Root"]
+    near = f", between {names[0]} and {names[1]}" if len(names) == 2 else f", next to {names[0]}" if names else ""
+    return f"the {_ordinal(order.index(at) + 1)} of {len(alike)} `{call}` stages from the source{near}"
 
 
-def _map_advice(options: dict[str, str]) -> tuple[str, ...]:
-    lanes = int(options.get("parallelism", "1")) if options.get("parallelism", "1").isdigit() else 1
-    cheaper = (
-        "Make its function cheaper: batch first and let it work on whole batches, and keep Python (`py_function`, `numpy_function`) out."
-    )
-    if lanes <= 1:
-        return ("Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`: it runs one element at a time.", cheaper, _CACHE, _OFFLINE)
-    tuned = " (chosen by AUTOTUNE)" if options.get("autotune") == "true" else ""
-    return (f"That `map` runs on {lanes} threads already{tuned}. {cheaper}", _CACHE, _OFFLINE)
-
-
-def _source_advice(name: str, call: str) -> tuple[str, ...]:
-    if name == "Generator":
-        return (
-            "A Python generator makes one element at a time: yield whole batches, `interleave` several generators, "
-            "or write TFRecord files once.",
-            "Put `prefetch(tf.data.AUTOTUNE)` at the end.", _CACHE,
-        )  # fmt: skip
-    if name.startswith(_SOURCES):
-        return (
-            f"Read several files at once: `interleave(tf.data.{call}, num_parallel_calls=tf.data.AUTOTUNE)` over the list of files."
-            if call.endswith("Dataset")
-            else "Read several parts at once: `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`.",
-            "Keep the files near the host (same region, local disk), uncompressed or lightly compressed, of 100 MB or more each.",
-            _CACHE,
-        )
-    if name == "Shuffle":
-        return (
-            "`shuffle` fills its buffer: shuffle file names first and use a smaller buffer, and shuffle before `map`, not after.",
-            _CACHE,
-        )
-    if name == "Prefetch":
-        return (
-            "What feeds this `prefetch` was not traced with it: capture for longer, or look at its threads in the trace viewer.",
-            "A larger buffer helps where the time per element varies.",
-        )
-    return (f"Do the work of `{call}` inside of a parallel `interleave` or `map`.", _CACHE, _OFFLINE)
+def _ordinal(n: int) -> str:
+    words = ("first", "second", "third", "fourth", "fifth")
+    return words[n - 1] if n <= len(words) else f"{n}th"

@@ -9,7 +9,7 @@ producer       ├─ Batch ─ Map ─┤                  made ahead on anothe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,26 @@ Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
 
-PREFIX = "Iterator::"
+# A loop over a data set inside of a tf.function has a `ReduceIterator::`; `MakeIterator::` is how one is made, not a call of it.
+_ITERATOR = re.compile(rb"(?!Make)\w*Iterator::")
+_DEVICE_GENERATOR = re.compile(r"Iterator::(?:Root::)?Prefetch::Generator")
 _HANDOVER = re.compile(r"(?:Prefetch|ParallelInterleave|ParallelMap|MapAndBatch|ParseExample|ParallelBatch)(Produce|Consume)")
 _NUMBERED = re.compile(r"((?:FlatMap|\w*Interleave(?:V\d+)?|\w*Repeat|\w*Window\w*))\[\d+\]")
 _RUNS = ("InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunAsync", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _DIRECTED = "DirectedInterleave"
 _ASYNC = ("Prefetch", "Parallel", "MapAndBatch", "ParseExample", "LegacyParallel", "DataService")
+_HOP_PS = 20_000_000  # to get a function onto a thread of the pool that is free; longer than that it waited for one
 _DOUBLINGS = 8  # calls nested 256 deep; deeper ones are taken for a cycle
 _NO_ELEMENT = -1
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of iterators' functions, in time order: the run's event, the iterator's (its index), and how long the executor worked for it."""
+
+    row: Rows
+    event: Ints
+    took_ps: Ints
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,8 @@ class Forest:
     `call`: the event of the root iterator that the event worked for. `overlap_ps`: of the event with its parent. `self_ps`: without
     what its children did meanwhile. `work_ps`: what of that is the stage's own doing: without the time that its function waited for
     a thread of the pool; where its function runs ahead, at most what it took. `function_ps`: time of its function on the pool.
+    `after_ps`: of a prefetch, the time after the element was handed over, in which the caller's thread woke up. `runs`: each run
+    of a function, in time order.
     `is_blocking`: the root's caller waited for it. `node`: its stage (see `stages`), a number that
     iterators share which a stage makes anew for each element, such as the files of an interleave.
     """
@@ -57,8 +71,10 @@ class Forest:
     self_ps: Ints
     work_ps: Ints
     function_ps: Ints
+    after_ps: Ints
     is_blocking: Bools
     node: Ints
+    runs: Runs
     stages: tuple[str, ...]
     is_root: Bools
     device_iterators: frozenset[int]
@@ -122,9 +138,12 @@ def forest(trace: Trace) -> Forest:
     exact = np.flatnonzero(made & asked)
     found = _takers(exact, asker, given[around[exact]], iterator, handovers, start + duration)
     parent[exact[found >= 0]] = found[found >= 0]
-    generators = np.array([stage.startswith("Iterator::Prefetch::Generator") for stage in stages], np.bool_)[node] & asked
-    devices = frozenset(asker[generators].tolist())
-    base = Base(iterators, start, duration, iterator, has_id, parent, node, is_root)
+    generators = np.array([bool(_DEVICE_GENERATOR.fullmatch(stage)) for stage in stages], np.bool_)[node] & asked
+    prefetches = np.unique(asker[generators])
+    # Newer versions put a root above the device's prefetch.
+    devices = frozenset(np.concatenate((prefetches, asker[asked & np.isin(iterator, prefetches)])).tolist())
+    after_ps = _after_handover(trace, rows, of_row, above, number)
+    base = Base(iterators, start, duration, iterator, has_id, parent, node, is_root, after_ps)
     owner = np.where(of_row == 1, number[:-1], -1)
     owner[around[made]] = parent[made]
     return _grown(base, stages, devices, _functions(trace, rows[of_row < 3], owner[of_row < 3], of_row[of_row < 3], len(mine)))
@@ -142,11 +161,13 @@ class Base:
     parent: Ints
     node: Ints
     is_root: Bools
+    after_ps: Ints
 
 
 def _empty() -> Forest:
     none, rows, no = np.empty(0, np.int64), np.empty(0, np.intp), np.empty(0, np.bool_)
-    return Forest(rows, none, none, none, no, none, none, none, none, none, none, no, none, (), no, frozenset(), 0, 0)
+    runs = Runs(rows, none, none)
+    return Forest(rows, none, none, none, no, none, none, none, none, none, none, none, no, none, runs, (), no, frozenset(), 0, 0)
 
 
 def _kinds(trace: Trace) -> tuple[npt.NDArray[np.uint8], Ints, tuple[str, ...]]:
@@ -156,7 +177,7 @@ def _kinds(trace: Trace) -> tuple[npt.NDArray[np.uint8], Ints, tuple[str, ...]]:
     stages: dict[str, int] = {}
     for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
         raw = trace.strings.bytes_at(int(trace.metadata["name"][row])) if trace.metadata["name"][row] >= 0 else b""
-        if raw.startswith(b"Iterator::"):
+        if _ITERATOR.match(raw):
             kind[row] = 1
             node[row] = stages.setdefault(stage_name(raw.decode("utf-8", "replace")), len(stages))
         elif raw.endswith((b"Produce", b"Consume")):
@@ -221,6 +242,21 @@ def _first_later(keys: Ints, times: Ints, table_keys: Ints, table_times: Ints) -
     return result
 
 
+def _after_handover(trace: Trace, rows: Rows, kind: npt.NDArray[np.uint8], above: npt.NDArray[np.int32], number: Ints) -> Ints:
+    """Of each iterator's event, the time from the hand-over of a prefetched element to its end: the waking of the caller's thread."""
+    result = np.zeros(int((kind == 1).sum()), np.int64)
+    is_prefetch = np.array([name == "PrefetchConsume" for name in trace.strings.all], np.bool_)
+    name = trace.metadata["name"][trace.events["metadata"][rows]]
+    taking = np.flatnonzero((kind == 3) & (name >= 0) & (above >= 0))
+    taking = taking[is_prefetch[name[taking]]]
+    taking = taking[kind[above[taking]] == 1]
+    around = rows[above[taking]]
+    end = trace.events["start_ps"][around] + trace.events["duration_ps"][around]
+    after = end - trace.events["start_ps"][rows[taking]]
+    result[number[above[taking]]] = np.maximum(after, 0)
+    return result
+
+
 @dataclass(frozen=True)
 class Functions:
     """Of each iterator's event: time of its function on the pool, how long this waited for a thread, and whether it runs ahead."""
@@ -228,11 +264,13 @@ class Functions:
     function: Ints
     queued: Ints
     is_ahead: Bools
+    runs: Runs
 
 
 def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8], n: int) -> Functions:
     """Functions that iterators ran. `rows`: iterators and productions, `owner` the iterator's event that they work for."""
-    result = Functions(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_))
+    nothing = np.empty(0, np.int64)
+    result = Functions(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), Runs(np.empty(0, np.intp), nothing, nothing))
     runs = events_named(trace, _RUNS)
     if not len(runs) or not len(rows):
         return result
@@ -245,28 +283,32 @@ def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8
     inside = around >= 0
     inside[inside] = order[around[inside]] < len(rows)
     runs, within = runs[inside], order[around[inside]]
-    took = _executed(trace, runs)
+    took, began = _executed(trace, runs)
     mine = owner[within]
     known = (mine >= 0) & (took > 0)
     is_ahead = kind[within] == 2
     np.add.at(result.function, mine[known], took[known])
     waits = known & ~is_ahead
-    np.add.at(result.queued, mine[waits], np.maximum(trace.events["duration_ps"][runs[waits]] - took[waits], 0))
+    np.add.at(result.queued, mine[waits], np.maximum(began[waits] - trace.events["start_ps"][runs[waits]] - _HOP_PS, 0))
     result.is_ahead[mine[known & is_ahead]] = True
-    return result
+    order = np.argsort(trace.events["start_ps"][runs[known]], kind="stable")
+    return replace(result, runs=Runs(runs[known][order], mine[known][order], took[known][order]))
 
 
-def _executed(trace: Trace, runs: Rows) -> Ints:
-    """How long the executor worked for each run of a function, by the run's `id`."""
+def _executed(trace: Trace, runs: Rows) -> tuple[Ints, Ints]:
+    """How long the executor worked for each run of a function, by the run's `id`, and when it began (the run's start if unknown)."""
     owner, value = first_ints(trace, "id")
     processes = events_named(trace, (EXECUTOR,))
     ids = values_at(runs, owner, value, 0)
     theirs = values_at(processes, owner, value, 0)
     names, code = np.unique(np.concatenate((ids, theirs)), return_inverse=True)
-    total = np.zeros(len(names), np.int64)
-    np.add.at(total, code[len(runs) :], trace.events["duration_ps"][processes])
-    result: Ints = np.where(ids != 0, total[code[: len(runs)]], 0)
-    return result
+    of_run, of_process = code[: len(runs)], code[len(runs) :]
+    start = trace.events["start_ps"]
+    total, first = np.zeros(len(names), np.int64), np.full(len(names), np.iinfo(np.int64).max)
+    np.add.at(total, of_process, trace.events["duration_ps"][processes])
+    np.minimum.at(first, of_process, start[processes])
+    took: Ints = np.where(ids != 0, total[of_run], 0)
+    return took, np.where(took > 0, first[of_run], start[runs])
 
 
 def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functions: Functions) -> Forest:
@@ -291,7 +333,7 @@ def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functio
     work_ps = np.where(functions.is_ahead, np.minimum(self_ps, functions.function), np.maximum(self_ps - functions.queued, 0))
     return Forest(
         base.row, base.start, base.duration, base.iterator, base.has_id, parent, call, overlap, self_ps, work_ps, functions.function,
-        is_blocking, base.node, stages, base.is_root, devices, int((reached & (call < 0)).sum()), int((~reached).sum()),
+        base.after_ps, is_blocking, base.node, functions.runs, stages, base.is_root, devices, int((reached & (call < 0)).sum()), int((~reached).sum()),
     )  # fmt: skip
 
 

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.recommend import Level
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.analysis.tf_data import Call, Pipeline, call
-from tb_tpuprof.analysis.tf_data_advice import Waiting, advice, user_call, waiting
+from tb_tpuprof.analysis.tf_data_advice import place
+from tb_tpuprof.analysis.tf_data_finding import Found, found_of, sentence
 from tb_tpuprof.analysis.tf_data_forest import has_iterators
 from tb_tpuprof.analysis.tf_data_host import HostPipelines, host_pipelines
-from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
+from tb_tpuprof.analysis.tf_data_what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_fraction, format_time
 
 _MOST_EXECUTIONS = 1000
 _HOSTS_TO_ASK = 4
@@ -27,8 +26,6 @@ _REMEDY = (
     "If the job reads its input by tf.data, capture while it trains, for longer than a step takes, with host_tracer_level=2. "
     "Other loaders (PyTorch, Grain, plain Python) are not traced by tf.data: see the input pipeline analyser."
 )
-_LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
-_HOW = ("", "Moderately", "Highly")
 
 
 @dataclass(frozen=True)
@@ -39,23 +36,23 @@ class Chosen:
     pipeline: Pipeline
     rank: int
     call: Call
-    waiting: Waiting
-    estimates: tuple[Estimate, ...]
-    advice: tuple[str, ...]
+    found: Found
     steps: Steps
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The pipelines of one, several or all hosts, and one call of one of them in full."""
     parts = session.map(host_pipelines, hosts)
-    listed = sorted(
-        ((host, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
-        key=lambda pair: -pair[1].max_ps,
+    ranked = sorted(
+        ((host, part.steps, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
+        # What feeds no step, such as a validation, never comes before what does.
+        key=lambda one: (place(one[1], one[2]) == "outside", -one[2].max_ps),
     )
+    listed = [(host, pipeline) for host, _steps, pipeline in ranked]
     if not listed:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     host, pipeline = _pick(listed, str(params.get("pipeline", "")))
-    chosen = _chosen(session.trace(host), host, pipeline, int(params["rank"]))
+    chosen = _chosen(session.trace(host), host, pipeline, params.get("rank"))
     return Payload(
         TOOL.name,
         session.run,
@@ -66,8 +63,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "executions": _executions_table(pipeline),
             "nodes": _nodes_table(chosen.call),
             "edges": _edges_table(chosen.call),
-            "what_if": _what_if_table(chosen.estimates),
-            "advice": Table("What to change", (text_column("text", "Advice", chosen.advice),)),
+            "what_if": _what_if_table(chosen.found.estimates),
+            "advice": Table("What to change", (text_column("text", "Advice", chosen.found.advice),)),
         },
         _scalars(chosen, listed),
         _verdict(chosen),
@@ -87,16 +84,9 @@ def _pick(listed: list[tuple[str, Pipeline]], wanted: str) -> tuple[str, Pipelin
     raise BadParameter("pipeline", wanted, "one of " + ", ".join(allowed[:50]))
 
 
-def _chosen(trace: Trace, host: str, pipeline: Pipeline, rank: int) -> Chosen:
-    rank = min(rank, len(pipeline.calls))
-    shown = call(trace, pipeline, rank)
-    stage = pipeline.bottleneck_stage
-    texts: tuple[str, ...] = ("Nothing: no stage took any time.",)
-    if stage:
-        slowest = shown if rank == 1 else call(trace, pipeline, 1)
-        node = next((node for node in (*shown.nodes, *slowest.nodes) if node.long_name == stage.long_name), None)
-        texts = advice(stage.name, stage.long_name, node, pipeline.kind)
-    return Chosen(host, pipeline, rank, shown, waiting(trace, pipeline), what_if(trace, pipeline), texts, steps(trace))
+def _chosen(trace: Trace, host: str, pipeline: Pipeline, rank: object) -> Chosen:
+    at = min(int(rank), len(pipeline.calls)) if isinstance(rank, int) else pipeline.typical_rank
+    return Chosen(host, pipeline, at, call(trace, pipeline, at), found_of(trace, pipeline), steps(trace))
 
 
 def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
@@ -117,8 +107,8 @@ def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
             Column("avg_latency_ps", "Average", np.array([float(pipeline.duration_ps.mean()) for pipeline in rows]), "ps"),
             Column("max_latency_ps", "Max", np.array([pipeline.max_ps for pipeline in rows]), "ps"),
             Column(
-                "wait_fraction", "Waiting", np.array([pipeline.wait_fraction for pipeline in rows]), "fraction",
-                description="Share of the time from the first call to the last that passed inside of calls",
+                "wait_fraction", "Waiting", np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]), "fraction",
+                description="Share of the time from the first call to the last that passed inside of calls; one call makes no rate",
             ),
         ),
         f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
@@ -151,9 +141,13 @@ def _executions_table(pipeline: Pipeline) -> Table:
             Column("rank", "Rank", np.arange(1, len(order) + 1), "count"),
             Column("start_ps", "Start", pipeline.start_ps[order], "ps"),
             Column("duration_ps", "Duration", pipeline.duration_ps[order], "ps"),
+            Column(
+                "is_complete", "Complete", pipeline.is_complete[order],
+                description="What was made for it lies in the capture; calls that the capture cut come last",
+            ),
         ),
         f"the {len(order):,} slowest of {n:,}" if n > len(order) else "",
-    )
+    )  # fmt: skip
 
 
 def _nodes_table(shown: Call) -> Table:
@@ -215,12 +209,15 @@ def _what_if_table(estimates: tuple[Estimate, ...]) -> Table:
 def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Scalar]:
     found, pipeline = chosen.steps, chosen.pipeline
     stage = pipeline.bottleneck_stage
-    n = len(found)
+    n, rate = len(found), pipeline.wait_fraction
+    one_call = "a rate needs at least two calls"
     return {
         "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
         "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
-        "bottleneck_self_ps": Scalar(stage.times.blocking_ps / len(pipeline.calls) if stage else None, "ps", "Bottleneck's work per call"),
-        "wait_fraction": Scalar(pipeline.wait_fraction, "fraction", "Time inside of calls", "from the first call to the last"),
+        "bottleneck_self_ps": Scalar(pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"),
+        "wait_fraction": Scalar(
+            rate, "fraction", "Time inside of calls", one_call if rate is None else "from the first call to the last"
+        ),
         "step_time_avg_ps": Scalar(
             float(found.duration_ps.mean()) if n else None, "ps", "Average step", "" if n else "no steps were found"
         ),
@@ -228,69 +225,28 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
         "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
         "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
         "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
+        "typical_rank": Scalar(pipeline.typical_rank, "count", "Rank of the call of median length"),
         "n_executions": Scalar(len(pipeline.calls), "count", "Calls of the pipeline"),
     }
 
 
 def _verdict(chosen: Chosen) -> Verdict:
-    pipeline, found = chosen.pipeline, chosen.waiting
-    stage = pipeline.bottleneck_stage
-    where = f"pipeline {pipeline.name} on {chosen.host}"
-    average = format_time(float(pipeline.duration_ps.mean()))
+    found = chosen.found
+    step_ps = float(chosen.steps.duration_ps.mean()) if len(chosen.steps) else None
+    text = sentence(chosen.pipeline, found, chosen.host, step_ps)
     step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))
-    if found.fraction is None:
-        why = (
-            "nobody waits for it as far as this host's trace tells: it is called ahead"
-            if found.of == "hidden"
-            else "one call tells no rate"
-        )
-        text = f"The {where} takes {average} a call; {why}."
-        return Verdict("unknown", text, "", _stage_details(chosen), (step,))
-    of = {"step": "of the step time passes in waiting for input", "time": "of the time between calls passes inside of them"}[found.of]
-    share = f"{format_fraction(found.fraction)} {of}"
-    if not found.severity or stage is None:
-        slow = (
-            f" {_count(pipeline.n_slow, 'call')} of {len(pipeline.calls):,} took over 50 µs, but that time is hidden."
-            if pipeline.n_slow
-            else ""
-        )
-        return Verdict("good", f"tf.data keeps up: the {where} takes {average} a call; {share}.{slow}", "", (), (step,))
-    work = format_time(stage.times.blocking_ps / len(pipeline.calls))
-    call_of_user = user_call(stage.name)
-    named = f"`{stage.name}`" if call_of_user == stage.name.lower() else f"`{stage.name}` (your `{call_of_user}`)"
-    text = (
-        f"{_HOW[found.severity]} input-bound: {share}. The {where} takes {average} a call; its bottleneck is {named} with {work} of work."
-    )
-    return Verdict(_LEVELS[found.severity], text, "input", (chosen.advice[0], *_gain(chosen)), (step,))
+    if found.level in ("warn", "bad"):
+        details = tuple(detail for detail in (found.advice[0], found.gain) if detail)
+        return Verdict(found.level, text, "input", details, (step,))
+    if found.level == "unknown" and found.stage:
+        return Verdict(found.level, text, "", (f"Its slowest stage is {found.stage}. {found.advice[0]}",), (step,))
+    return Verdict(found.level, text, "", (), (step,))
 
 
 def _window(chosen: Chosen) -> dict[str, str]:
     shown = chosen.call
     first = min([shown.start_ps, *(node.start_ps for node in shown.nodes)])
     return {"hosts": chosen.host, "start_ps": str(first), "end_ps": str(shown.start_ps + shown.duration_ps)}
-
-
-def _stage_details(chosen: Chosen) -> tuple[str, ...]:
-    stage = chosen.pipeline.bottleneck_stage
-    return (f"Its slowest stage is `{stage.name}`. {chosen.advice[0]}",) if stage else ()
-
-
-def _gain(chosen: Chosen) -> tuple[str, ...]:
-    """The best change in words, or why there is no estimate."""
-    now, *others = chosen.estimates
-    if now.latency_ps is None:
-        return (f"What a change would gain cannot be estimated: {now.note}.",)
-    changes = [estimate for estimate in others if estimate.kind in ("parallel", "prefetch", "parallel_prefetch")] or others[:1]
-    if not changes:
-        return ()
-    best = min(changes, key=lambda estimate: (estimate.step_ps or estimate.latency_ps or (0, 0))[1])
-    what, times, was = ("step", best.step_ps, now.step_ps) if best.step_ps and now.step_ps else ("call", best.latency_ps, now.latency_ps)
-    if not times or not was:
-        return ()
-    then = f", then limited by {best.limited_by}" if best.limited_by else ""
-    provided = f", {best.note}" if best.note else ""
-    interval = f"{format_time(times[0])} to {format_time(times[1])} instead of {format_time(was[0])}"
-    return (f"Estimated {what} with {best.change}: {interval}{then}{provided}.",)
 
 
 def _count(n: int, what: str) -> str:
@@ -336,6 +292,6 @@ TOOL = Tool(
     available=available,
     params=(
         Param("pipeline", "Pipeline", "text", None, "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest"),
-        Param("rank", "Rank", "int", 1, "Which of its calls to show, by duration: 1 is the slowest", minimum=1),
+        Param("rank", "Rank", "int", None, "Which of its calls to show, by duration: 1 is the slowest; absent: one of median length", minimum=1),
     ),
 )

@@ -55,7 +55,7 @@ def test_what_was_made_ahead_belongs_to_the_call_that_took_it() -> None:
     ]  # fmt: skip
     assert slowest.nodes[slowest.bottleneck].name == "Map"
     assert [node.is_blocking for node in other.nodes] == [True, True, False, False]
-    assert other.nodes[other.bottleneck].name in ("Root", "Prefetch")
+    assert other.nodes[other.bottleneck].name == "Map"  # of the pipeline: sentence, table and drawing name one stage
     stage = pipeline.bottleneck_stage
     assert stage is not None
     assert stage.long_name == MAP
@@ -87,7 +87,8 @@ def test_waiting_for_a_thread_of_the_pool_is_not_the_stage_s_work() -> None:
               event("InstantiatedCapturedFunction::Run", 5, 90, id=50)]  # fmt: skip
     (pipeline,) = pipelines(build([plane(caller=caller, pool=pool)]))
     times = next(stage.times for stage in pipeline.stages if stage.name == "FlatMap")
-    assert (times.self_ps, times.work_ps, times.function_ps) == (95 * PS, 15 * PS, 10 * PS)
+    # Up to 20 µs is what getting onto a free thread takes: that is the function's own cost.
+    assert (times.self_ps, times.work_ps, times.function_ps) == (95 * PS, (95 - 75 + 20) * PS, 10 * PS)
 
 
 def test_pipelines_of_devices_are_known_by_their_generator() -> None:

@@ -42,10 +42,15 @@ def test_the_planted_stage_is_found_in_95_of_100_pipelines() -> None:
 
 
 @cache
-def estimated(name: str, change: str) -> Estimate:
+def estimated(name: str, change: str) -> Estimate | None:
+    """The estimate of a change; None where a pause of the machine made step times vary, which is what the reason says."""
     trace = opened(name)
     (pipeline,) = pipelines(trace)
-    (found,) = [estimate for estimate in what_if(trace, pipeline) if estimate.kind == change]
+    first, *others = what_if(trace, pipeline)
+    if first.kind == "none":
+        assert first.note.startswith("step times vary: ")
+        return None
+    (found,) = [estimate for estimate in others if estimate.kind == change]
     return found
 
 
@@ -53,14 +58,17 @@ def test_changes_that_were_made_gain_what_was_estimated() -> None:
     """Against the step measured after the change was really made, without the profiler: median error ≤ 10 %, ≥ 90 % in the interval."""
     errors, inside = [], []
     for case in INDEX["what_if"]:
-        bounds = estimated(case["name"], case["change"]).step_ps
+        found = estimated(case["name"], case["change"])
+        if found is None:
+            continue
+        bounds = found.step_ps
         assert bounds is not None, case["name"]
         low, high = (bound / PS_PER_MS for bound in bounds)
         measured = case["after"]["step_ms"]
         errors.append(abs((low + high) / 2 / measured - 1))
         inside.append(low <= measured <= high)
         assert high - low <= 0.5 * high, f"{case['name']}: an interval of {low:.1f} to {high:.1f} ms says little"
-    assert len(errors) >= 12
+    assert len(errors) >= 0.8 * len(INDEX["what_if"])
     assert statistics.median(errors) <= 0.1
     assert sum(inside) >= 0.9 * len(inside)
 
@@ -78,6 +86,9 @@ def test_every_capture_tells_the_parameters_of_its_stages() -> None:
 def test_the_model_s_now_is_what_was_measured(name: str) -> None:
     trace = opened(name)
     now = what_if(trace, pipelines(trace)[0])[0]
+    if now.kind == "none":
+        assert now.note.startswith("step times vary: ")
+        return
     assert now.kind == "now"
     assert now.step_ps is not None
-    assert now.step_ps[0] == pytest.approx(float(sorted(steps(trace).duration_ps.tolist())[len(steps(trace)) // 2]), rel=0.25)
+    assert now.step_ps[0] == pytest.approx(float(steps(trace).duration_ps.mean()))  # as the tile says

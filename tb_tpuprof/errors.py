@@ -1,8 +1,10 @@
 """The exception tree: what went wrong, where, and what the user can do about it.
 
-    ProfilerError ─┬─ TraceFormatError   a file is damaged or is no profile      422   3
+    ProfilerError ─┬─ TraceFormatError   a file is damaged                       422   3
+                   │  └─ NotATrace       a file is whole, but no trace           422   3
                    ├─ HostsUnreadable    none of the hosts asked for can be read  as the first of their errors
                    ├─ RunNotFound        no such run below the logdir            404   4
+                   ├─ LogDirectory       a folder with runs below it, not a run  404   4
                    ├─ HostNotFound       the run has no such host                404   4
                    ├─ ToolNotFound       no tool of that name                    404   4
                    ├─ EventNotFound      no event or track of that id            404   4
@@ -71,6 +73,19 @@ class TraceFormatError(ProfilerError):
         self.what = what
 
 
+class NotATrace(TraceFormatError):
+    """A file of another kind; `what` completes "NAME is …". The message has the name alone: a server's paths are no reader's business."""
+
+    kind = "not_a_trace"
+
+    def __init__(self, path: str, what: str, remedy: str) -> None:
+        name = path.replace("\\", "/").rpartition("/")[2] or path
+        ProfilerError.__init__(self, f"{name} is {what}.", remedy)
+        self.path = path
+        self.offset = -1
+        self.what = what
+
+
 class HostsUnreadable(ProfilerError):
     """Files of hosts that cannot be read, by host; status and exit code are those of the first. Whoever can does without them."""
 
@@ -94,6 +109,24 @@ class RunNotFound(ProfilerError):
 
     def __init__(self, run: str, why: str = "") -> None:
         super().__init__(f"There is no run {run!r}{': ' + why if why else ''}.", "Choose a run from the list.")
+
+
+class LogDirectory(ProfilerError):
+    """A run was asked for, and a folder named that has runs below it; `runs` are their paths, the newest first."""
+
+    kind = "log_directory"
+    http_status = 404
+    exit_code = 4
+    _SHOWN = 5
+
+    def __init__(self, path: str, runs: list[str]) -> None:
+        n = len(runs)
+        listed = "".join(f"\n    {run}" for run in runs[: self._SHOWN]) + (f"\n    … and {n - self._SHOWN} more" if n > self._SHOWN else "")
+        super().__init__(
+            f"{path} is a log directory, not a run.",
+            f"Name the run below it:{listed}" if n == 1 else f"Name one of the {n} runs below it, newest first:{listed}",
+        )
+        self.runs = runs
 
 
 class HostNotFound(ProfilerError):

@@ -24,10 +24,10 @@ from tb_tpuprof.ingest import chrome_trace, executors, hlo  # noqa: F401 (loaded
 from tb_tpuprof.ingest import results as result_cache
 from tb_tpuprof.ingest.files import FileState, file_state
 from tb_tpuprof.ingest.graph_files import Known, find_graphs, graph_folder, read_place
-from tb_tpuprof.ingest.hlo_programs import programs_in, read_program
+from tb_tpuprof.ingest.hlo_programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.progress import Progress, Standing
-from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, open_run
+from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, is_program, open_run
 from tb_tpuprof.threads import alone, n_processors
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
@@ -66,7 +66,8 @@ class Session:
         self.info: RunInfo = open_run(run_dir)
         self._along = _ALONG if len(self.info.files) > 1 else _ALONG[:-1]  # a single host's clock agrees with itself
         self.run = name or self.info.name
-        self.cache = cache
+        self._is_one_program = is_program(self.info.path)  # not its whole folder, whose results are kept under the same file's name
+        self.cache = cache and not self._is_one_program
         self.memory_bytes = memory_bytes
         self.executor = executors.check_name(executor or os.environ.get(executors.EXECUTOR_VARIABLE, ""))
         self.progress = Progress()
@@ -124,7 +125,12 @@ class Session:
         return self._get(function, host, keep=True)
 
     def programs(self, host: str = "") -> Programs:
-        """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder."""
+        """The compiled programs of a host; without a host those whose HLO stands in files of the run's folder.
+
+        Where the run is a single program's file, that program alone.
+        """
+        if self._is_one_program:
+            return Programs([program_of_file(file.path, file.size_bytes) for file in self.info.files], read_program)
         if host:
             return self.outline(host).programs
         folders = list(dict.fromkeys(os.path.dirname(file.path) for file in self.info.files))
@@ -317,7 +323,7 @@ class Session:
         if keep:
             with self._lock:
                 if host in self._outlines:  # a program that was opened from there is not opened again
-                    trace.take_programs(self._outlines[host])
+                    trace.take_programs(self._outlines[host].programs)
                 self._traces[host] = trace
                 self._drop_old(keep=host)
         return trace
@@ -327,12 +333,15 @@ class Session:
             raise self._failures[host]
         try:
             with self.progress.reading({host: state.size_bytes}):
-                return open_trace(state.path, is_outline)
+                trace = open_trace(state.path, is_outline)
         except ProfilerError as error:
             error.host = host
             if isinstance(error, TraceFormatError):
                 self._failures[host] = error
             raise
+        if self._is_one_program:
+            trace.take_programs(self.programs())
+        return trace
 
     def _host_lock(self, host: str) -> threading.RLock:
         with self._lock:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 
 from tb_tpuprof.encode.text import printable
-from tb_tpuprof.ingest.runs import find_runs
+from tb_tpuprof.ingest.runs import find_runs, open_run
 from tb_tpuprof.units import format_bytes
 
 
@@ -35,6 +36,8 @@ def run_command(arguments: argparse.Namespace) -> str:
             for run in runs
         ]
         return json.dumps({"runs": rows}, indent=1, ensure_ascii=False) + "\n"
+    if not runs and os.path.isdir(arguments.logdir) and open_run(arguments.logdir).files:
+        return f"{arguments.logdir} is itself a run: tpuprof show overview_page {arguments.logdir}\n"
     if not runs:
         return f"No profile runs below {arguments.logdir}: they lie in folders named plugins/profile/<run>.\n"
     lines = []

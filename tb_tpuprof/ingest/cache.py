@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.files import FileState
 from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
-from tb_tpuprof.ingest.source import FileSource, PackedSource
+from tb_tpuprof.ingest.source import FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
@@ -46,7 +46,10 @@ _TABLES = {
     "metadata_stats": schema.STATS, "plane_stats": schema.STATS, "line_kinds": schema.LINE_KINDS, "counters": schema.COUNTERS,
     "samples": schema.SAMPLES, "flows": schema.FLOWS,
 }  # fmt: skip
-_SOURCES = {source.__name__: source for source in (FileSource, PackedSource, JsonSource, PackedJsonSource)}
+_SOURCES = {
+    source.__name__: source
+    for source in (FileSource, PackedSource, JsonSource, PackedJsonSource, TraceEventSource, PackedTraceEventSource)
+}  # fmt: skip
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")
 
 

@@ -108,7 +108,7 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
             path, -1, f"holds {len(columns['at'])} events, more than can be opened at once", "Profile for a shorter time."
         )
     texts, columns, values = _unescaped(found["blob"], found["offsets"], columns, found["values"])
-    start_ps, usable, start_us = _times(columns)
+    start_ps, usable, start_us = times_of(columns)
     members = {name.decode("utf-8", "replace"): _member(data, name, start, end) for name, start, end in found["members"]}
     is_timeless = ~usable & (columns["phase"] != ord("M"))
     n_left_out = int(found["n_others"]) + int(is_timeless.sum())
@@ -181,7 +181,7 @@ def _without_escapes(text: bytes) -> bytes:
     return str(decoded).encode("utf-8", "replace")
 
 
-def _times(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
+def times_of(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
     """(start of each event in ps, whether it has one, the trace's start in µs). Times that lie weeks from all others are none."""
     us = columns["us"]
     usable = ((columns["flags"] & 1) > 0) & (columns["phase"] != ord("M"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.ingest.chrome_events import RawEvents, Texts, object_at
+from tb_tpuprof.ingest.chrome_events import RawEvents, Texts
 from tb_tpuprof.ingest.chrome_lines import Layout
 from tb_tpuprof.ingest.json_source import shown
 from tb_tpuprof.ingest.kineto import Stat, listed_devices
@@ -102,7 +102,7 @@ def stat_table(texts: Texts, stats: Sequence[Any], rows: StatRows | None = None)
 
 
 def lifted_stats(
-    raw: RawEvents, data: npt.NDArray[np.uint8], lines: Table, planes: Table, metadata: Table, events: dict[str, Array]
+    raw: RawEvents, arguments_at: Callable[[int], object], lines: Table, planes: Table, metadata: Table, events: dict[str, Array]
 ) -> Table:
     """Stats of the operations of TPUs (category, FLOPs, framework operation, source …) from the arguments of one event of each name.
 
@@ -118,7 +118,7 @@ def lifted_stats(
         used, at = np.unique(events["metadata"][first : first + int(lines["n_events"][line])], return_index=True)
         programs = _programs(raw, lines, plane, metadata, events, events["start_ps"][first + at])
         for row, event, program in zip(used.tolist()[:_MAX_LIFTED], (first + at).tolist(), programs, strict=False):
-            arguments = object_at(data, int(events["position"][event])).get("args")
+            arguments = arguments_at(int(events["position"][event]))
             found = {key: value for key, value in arguments.items() if key in _OF_NAMES} if isinstance(arguments, dict) else {}
             found = ({"program_id": program, "symbol_id": row + 1} if program is not None else {}) | found
             rows += [(row, key, *_value(raw.texts, key, shown(value)), 0) for key, value in found.items()]

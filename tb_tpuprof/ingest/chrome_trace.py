@@ -7,13 +7,15 @@ An array without its end is read to its end; behind damage nothing is read, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest import kineto
-from tb_tpuprof.ingest.chrome_events import HOT, RawEvents, read_events
+from tb_tpuprof.ingest.chrome_events import HOT, RawEvents, object_at, read_events
 from tb_tpuprof.ingest.chrome_extras import counters_of, flows_of
 from tb_tpuprof.ingest.chrome_lines import Layout, Names, layout, names_of
 from tb_tpuprof.ingest.chrome_slices import ASYNC, OBJECTS, SUPPORTED, Slices, mixed, slices_of
@@ -33,9 +35,25 @@ _UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString"
 _MAX_NOTES = 100
 
 
+@dataclass(frozen=True)
+class EventFile:
+    """The file that raw events come from; `arguments_at` reads those of the event at a position of it."""
+
+    data: npt.NDArray[np.uint8]
+    path: str
+    host: str
+    source: TraceSource
+    arguments_at: Callable[[int], object]
+
+
 def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
     """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first event."""
-    raw = read_events(data, path)
+    return trace_of(read_events(data, path), EventFile(data, path, host, source, lambda at: object_at(data, at).get("args")))
+
+
+def trace_of(raw: RawEvents, file: EventFile) -> Trace:
+    """The trace that raw events make up, whatever format they were read from."""
+    data = file.data
     names = names_of(raw)
     role = kineto.categories(raw)
     is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any()) and not names.is_xplane
@@ -63,18 +81,20 @@ def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: Tra
     stats += collective_stats(raw, slices, line, role, data) if is_kineto else []
     stats += memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks) if marks else []
     rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
-    lifted = lifted_stats(raw, data, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
+    lifted = (
+        lifted_stats(raw, file.arguments_at, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
+    )
     stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
     warnings, notes, n_unread = _notes(raw, n_unbound)
     n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
     damage = _damage(raw, found.n_unmatched, n_bad)
-    info = TraceInfo(host, path, len(data), raw.start_ns + shift_ns, (), (), warnings, int(n_damaged), damage, notes)
+    info = TraceInfo(file.host, file.path, len(data), raw.start_ns + shift_ns, (), (), warnings, int(n_damaged), damage, notes)
     return Trace(
         info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
         table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
-        tables[0], tables[1], tables[2], source, laid_out.line_kinds, counters, samples, flows,
+        tables[0], tables[1], tables[2], file.source, laid_out.line_kinds, counters, samples, flows,
     )  # fmt: skip
 
 

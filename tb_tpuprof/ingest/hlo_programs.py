@@ -62,8 +62,12 @@ def programs_in(folder: str) -> list[Program]:
             with os.scandir(folder) as entries:
                 found = [(entry.name, entry.stat().st_size) for entry in entries if entry.name.endswith(HLO_SUFFIX) and entry.is_file()]
     chosen = sorted((name, size) for name, size in found if name.endswith(HLO_SUFFIX) and size > 0)[:_MAX_FILES]
-    titles = [(name.removesuffix(HLO_SUFFIX), name, size) for name, size in chosen]
-    return [program_of(title, None, size, path=f"{folder}/{name}") for title, name, size in titles if title != NO_MODULE]
+    return [program_of_file(f"{folder}/{name}", size) for name, size in chosen if name != NO_MODULE + HLO_SUFFIX]
+
+
+def program_of_file(path: str, size_bytes: int) -> Program:
+    """The program whose HLO a file holds."""
+    return program_of(os.path.basename(path).removesuffix(HLO_SUFFIX), None, size_bytes, path=path)
 
 
 def read_program(program: Program) -> HloModule:

@@ -1,15 +1,19 @@
-"""A file or an XSpace in memory → its Trace: Chrome trace JSON; an XSpace natively or by the protobuf runtime where nothing is compiled."""
+"""A file or an XSpace in memory → its Trace, by what is in it: Chrome trace JSON, TensorFlow's older Trace protobuf, or an XSpace, natively
+or by the protobuf runtime where nothing is compiled. What is neither is refused by name.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.errors import NotATrace, TraceFormatError
+from tb_tpuprof.ingest import kinds, structure
 from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
 from tb_tpuprof.ingest.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.ingest.runs import host_of, is_program
-from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource
-from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
+from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.trace.trace import Trace, TraceSource
 
 if IS_COMPILED:  # loaded with the plugin, not while the first answer waits
@@ -27,10 +31,21 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
     if is_program(path):  # a run of programs alone: a trace without events, whose programs lie beside one another
         return _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
     if IS_COMPILED and reads_in_part(state):
-        return _decoded(PartialFile(path, is_outline), path, host_of(path), FileSource(state), is_outline)
+        part = PartialFile(path, is_outline)
+        kind = _other_kind(part.data, path)
+        if kind is None:
+            return _decoded(part, path, host_of(path), FileSource(state), is_outline)
+        part.release()
+        if kind is not kinds.OLD_TRACE:
+            raise NotATrace(path, kind.what, kind.remedy)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
         return _decoded_json(data, state, was_packed)
+    kind = _other_kind(data, path)
+    if kind is kinds.OLD_TRACE:
+        return _decoded_events(data, state, was_packed)
+    if kind is not None:
+        raise NotATrace(path, kind.what, kind.remedy)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
     file = FileBytes(data)
     del data
@@ -43,10 +58,33 @@ def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
     return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
 
 
+def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None:
+    """What bytes are, other than an XSpace. Raises TraceFormatError for one that is cut off within its first plane."""
+    top, bad = fields(data, 0, len(data))
+    if not len(data) or structure.is_xspace(data, top):
+        return None  # of what is empty the decoder says so
+    by_bytes = kinds.kind_of_bytes(data[:4096].tobytes(), data[-8:].tobytes())
+    if by_bytes is None and not len(top) and structure.begins_as_xspace(data):
+        raise TraceFormatError(path, -1, "is cut off: its first plane is longer than the file")
+    if structure.is_trace_events(data, top):
+        return kinds.OLD_TRACE
+    return kinds.kind_of_name(path) or by_bytes or (kinds.HLO if bad < 0 and structure.is_hlo(data, top) else kinds.UNKNOWN)
+
+
+def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
+    from tb_tpuprof.ingest.trace_events import decode_trace_events
+
+    source = PackedTraceEventSource(state) if was_packed else TraceEventSource(state)
+    return decode_trace_events(data, state.path, host_of(state.path), source)
+
+
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
     from tb_tpuprof.ingest.chrome_trace import decode_chrome  # a process that only reads XSpaces starts sooner without it
     from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
 
+    kind = kinds.kind_of_name(state.path)
+    if kind is not None:  # finished pages are JSON, too
+        raise NotATrace(state.path, kind.what, kind.remedy)
     return decode_chrome(data, state.path, host_of(state.path), PackedJsonSource(state) if was_packed else JsonSource(state))
 
 

@@ -3,6 +3,7 @@
 <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above plugins>/<session>
 <logdir>/**/plugins/profile/<session>+<end of another's name>              joined from folders that lie side by side (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
+<logdir>/**/plugins/profile/<session>/<host>.trace                         TensorFlow 2.1's; read where nothing newer is there
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
 <logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace beside them: a run of programs alone
 """
@@ -11,28 +12,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from typing import NamedTuple
 
-from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError
+from tb_tpuprof.errors import HostNotFound, LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest import joining
 from tb_tpuprof.ingest.files import filesystem, is_url, storage_errors
+from tb_tpuprof.ingest.kinds import kind_of_name, without_trace
 
-XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
-SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz")
+OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
+SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
+_PERFETTO = "perfetto_trace.json.gz"  # JAX writes it beside the XPlane, with the same events
 NO_NAME = "(no name)"
 HLO_SUFFIX = ".hlo_proto.pb"
 NO_MODULE = "NO_MODULE"  # the file by which another viewer remembers that there is no HLO
 NO_HOST = "(no host)"  # stands for the host in a run that has programs but no trace
+PROGRAM_ONLY = (
+    "This file holds the HLO of one compiled program, and no trace: the memory viewer and the graph viewer show what the compiler "
+    "planned. Capture a profile to see what ran and how long."
+)
 PROGRAMS_ONLY = (
     "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the graph viewer show what the "
     "compiler planned. Capture a profile, or copy the .xplane.pb files here, to see what ran and how long."
-)
-_LEGACY = re.compile(
-    r"\.(trace|(overview_page|input_pipeline|tensorflow_stats|kernel_stats|pod_viewer|op_profile"
-    r"|memory_profile|memory_viewer|tf_data_bottleneck_analysis)\.(json|pb))(\.gz)?$"
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -49,10 +54,20 @@ class HostFile:
     mtime_ns: int
 
 
+class _Entry(NamedTuple):
+    """A file in a run's folder."""
+
+    name: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
 @dataclass(frozen=True)
 class RunInfo:
     """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
-    legacy (only files that older profilers wrote) or empty; `message` says what to do then.
+    legacy (only pages that older profilers wrote), unsupported (other files, which cannot be opened) or empty; `message` says what
+    these are and what to do.
     """
 
     name: str
@@ -125,15 +140,23 @@ def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
 def open_run(run_dir: str) -> RunInfo:
     """The run in a folder that holds trace files, made of a single trace file, or joined from folders (`a+b`).
 
-    Raises StorageError where there is none of these, RunNotFound for folders that are not one run.
+    Raises StorageError where there is none of these, RunNotFound for folders that are not one run, LogDirectory for a folder that has
+    runs below it, NotATrace for a file whose name says that it is another kind of file.
     """
     try:
-        return _open_one(run_dir)
+        return _not_above_runs(run_dir, _open_one(run_dir))
     except StorageError:
         if not joining.parts_of(run_dir):
             raise
     found = joining.lookup(run_dir, _open_one)
     return replace(found, name=found.name.rpartition("/")[2])
+
+
+def _not_above_runs(run_dir: str, found: RunInfo) -> RunInfo:
+    below = [] if found.files else [run.path for run in find_runs(run_dir) if run.path != found.path]
+    if below:
+        raise LogDirectory(run_dir, below)
+    return found
 
 
 def _open_one(run_dir: str) -> RunInfo:
@@ -162,8 +185,15 @@ def host_file(run: RunInfo, host: str) -> HostFile:
 
 
 def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
+    kind = kind_of_name(path)
+    if kind is not None:
+        raise NotATrace(path, kind.what, kind.remedy)
     host = host_of(path)
-    return _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, False)
+    found = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
+    if found.state != "hlo":
+        return found
+    title = os.path.basename(path).removesuffix(HLO_SUFFIX)
+    return replace(found, name=title or NO_NAME, message=PROGRAM_ONLY)
 
 
 def _holds_pytorch(folder: str) -> bool:
@@ -197,24 +227,36 @@ def _session_folders(logdir: str) -> Iterator[str]:
 
 
 def _run(logdir: str, path: str) -> RunInfo:
-    files: list[HostFile] = []
-    programs: list[HostFile] = []
-    is_legacy = False
-    newest = 0
     with storage_errors(path), os.scandir(path) as entries:
-        for entry in entries:
-            if entry.name.endswith(SUFFIXES):
-                facts = entry.stat()
-                files.append(HostFile(host_of(entry.name), entry.path, facts.st_size, facts.st_mtime_ns))
-                newest = max(newest, _written_ns(entry.name) or facts.st_mtime_ns)
-            elif is_program(entry.name) and (facts := entry.stat()).st_size:
-                programs.append(HostFile(NO_HOST, entry.path, facts.st_size, facts.st_mtime_ns))
-            elif _LEGACY.search(entry.name):
-                is_legacy = True
-        files = files or _of_programs(programs)
-        newest = newest or max((file.mtime_ns for file in files), default=0)
-        newest = newest or os.stat(path).st_mtime_ns
-    return _info(_run_name(logdir, path), path, files, newest, is_legacy)
+        listed = [_Entry(entry.name, entry.path, *_size_and_time(entry)) for entry in entries if _matters(entry.name)]
+        return _of_entries(_run_name(logdir, path), path, listed, lambda: os.stat(path).st_mtime_ns)
+
+
+def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
+    facts = entry.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _matters(name: str) -> bool:
+    return name.endswith((*SUFFIXES, HLO_SUFFIX)) or name == _PERFETTO or kind_of_name(name) is not None
+
+
+def _of_entries(name: str, path: str, entries: list[_Entry], own_time: Callable[[], int]) -> RunInfo:
+    """The run made of what a folder holds; the folder's own time counts where no file has one."""
+    files, programs, perfetto = [], [], []
+    newest = 0
+    for entry in entries:
+        file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
+        if entry.name == _PERFETTO:
+            perfetto.append(file)
+        elif entry.name.endswith(SUFFIXES):
+            files.append(file)
+            newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
+        elif is_program(entry.name) and entry.size_bytes:
+            programs.append(replace(file, host=NO_HOST))
+    files = files or perfetto or _of_programs(programs)
+    newest = newest or max((file.mtime_ns for file in files), default=0) or own_time()
+    return _info(name, path, files, newest, [entry.name for entry in entries])
 
 
 def _run_name(logdir: str, path: str) -> str:
@@ -227,22 +269,13 @@ def _run_name(logdir: str, path: str) -> str:
     return session if relative == "." or relative.startswith("..") else f"{relative}/{session}"
 
 
-def _info(name: str, path: str, files: list[HostFile], newest_ns: int, is_legacy: bool) -> RunInfo:
+def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
     ordered = tuple(sorted(_one_a_host(files), key=lambda file: _natural(file.host)))
     state, message = "ok", ""
     if any(file.host == NO_HOST and is_program(file.path) for file in files):
         state, message = "hlo", PROGRAMS_ONLY
-    elif not files and is_legacy:
-        state = "legacy"
-        message = (
-            "This run holds only files of an older profiler, which kept finished pages instead of the trace. "
-            "Profile the job again with TensorFlow 2.3 or newer, JAX or PyTorch/XLA to get an .xplane.pb file."
-        )
     elif not files:
-        state, message = (
-            "empty",
-            "This run's folder holds no .xplane.pb or .trace.json file. The capture may have failed or is still being written.",
-        )
+        state, message = without_trace(names)
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
 
 
@@ -276,8 +309,9 @@ def _written_ns(name: str) -> int:
 
 
 def _rank(path: str) -> int:
-    """XPlanes first, then PyTorch's JSON, then what is made of an XPlane."""
-    return 0 if path.endswith(XPLANE_SUFFIXES) else 1 if path.endswith(PYTORCH_SUFFIXES) else 2
+    """XPlanes first, then PyTorch's JSON, then what is made of an XPlane, then what came before it."""
+    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, (".json", ".json.gz"))
+    return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
 
 
 def _stamped(path: str) -> str:
@@ -315,20 +349,11 @@ def _url_runs(logdir: str) -> list[RunInfo]:
 
 
 def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
-    files: list[HostFile] = []
-    programs: list[HostFile] = []
-    is_legacy, newest = False, 0
-    for entry in entries:
-        base = os.path.basename(str(entry["name"]))
-        size_bytes, mtime = int(str(entry.get("size") or 0)), _mtime_ns(entry)
-        if base.endswith(SUFFIXES):
-            files.append(HostFile(host_of(base), f"{url}/{base}", size_bytes, mtime))
-            newest = max(newest, _written_ns(base) or mtime)
-        elif is_program(base) and size_bytes:
-            programs.append(HostFile(NO_HOST, f"{url}/{base}", size_bytes, mtime))
-        is_legacy |= bool(_LEGACY.search(base))
-    files = files or _of_programs(programs)
-    return _info(name, url, files, newest or max((file.mtime_ns for file in files), default=0), is_legacy)
+    bases = [(os.path.basename(str(entry["name"])), entry) for entry in entries]
+    listed = [
+        _Entry(base, f"{url}/{base}", int(str(entry.get("size") or 0)), _mtime_ns(entry)) for base, entry in bases if _matters(base)
+    ]  # fmt: skip
+    return _of_entries(name, url, listed, lambda: 0)
 
 
 def _mtime_ns(entry: dict[str, object]) -> int:

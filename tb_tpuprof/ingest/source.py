@@ -86,6 +86,30 @@ class PackedSource(FileSource):
         return np.frombuffer(self.read(position, size), np.uint8)
 
 
+class TraceEventSource(FileSource):
+    """Reads from a plain file of TensorFlow's Trace protobuf, whose events carry their arguments as pairs of texts."""
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All arguments of an event, in the file's order."""
+        position = int(trace.events["position"][event])
+        return list(event_arguments(self._message(position)).items()) if position else []
+
+
+class PackedTraceEventSource(TraceEventSource):
+    """The same of a gzipped file, which has to be unpacked up to the place."""
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        return np.frombuffer(read_packed_range(self.state, position, size), np.uint8)
+
+
+def event_arguments(message: bytes) -> dict[str, Value]:
+    """The arguments (field 11, a map of texts) of a TraceEvent."""
+    entries = [value for number, wire, value in read_fields(message) if number == 11 and wire == 2 and isinstance(value, bytes)]
+    pairs = [{number: value for number, wire, value in read_fields(entry) if wire == 2 and isinstance(value, bytes)} for entry in entries]
+    return {pair.get(1, b"").decode("utf-8", "replace"): pair.get(2, b"").decode("utf-8", "replace") for pair in pairs}
+
+
 def stat_names(trace: Trace, plane: int) -> dict[int, str]:
     """What the ids of a plane's stats stand for."""
     rows = np.flatnonzero(trace.stat_names["plane"] == plane)

@@ -111,9 +111,9 @@ class Trace:
         """The compiled programs whose HLO the trace, or a file beside it, holds."""
         return self.source.programs(self)
 
-    def take_programs(self, other: Trace) -> None:
-        """Have the programs of another reading of the same file, with the modules that it has opened."""
-        self.__dict__["programs"] = other.programs
+    def take_programs(self, programs: Programs) -> None:
+        """Have these programs: of another reading of the same file, with the modules that it has opened, or fewer than lie beside it."""
+        self.__dict__["programs"] = programs
 
     def take_duration(self, duration_ps: int) -> None:
         """Have the duration as it was found on the way."""

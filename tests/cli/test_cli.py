@@ -74,7 +74,7 @@ def test_show_in_each_format(run_dir: Path, capsys: pytest.CaptureFixture[str]) 
         (["show", "overview_page", "{run}", "--host", "x"], 4, "no host"),
         (["show", "trace_viewer", "{run}", "--param", "width_px=x"], 2, "width_px"),
         (["show", "trace_viewer", "{run}", "--param", "width_px"], 2, "name=value"),
-        (["show", "overview_page", "{logs}"], 5, "nothing to show"),
+        (["show", "overview_page", "{logs}"], 4, "log directory, not a run"),
     ],
 )
 def test_failures_say_why_and_have_their_exit_code(
@@ -85,6 +85,25 @@ def test_failures_say_why_and_have_their_exit_code(
     captured = capsys.readouterr()
     assert words in captured.err
     assert not captured.out
+
+
+def test_the_list_of_runs_says_what_a_folder_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, file in (("old", "h.overview_page.pb"), ("stream", "h.xplane.riegeli")):
+        (tmp_path / "plugins" / "profile" / name).mkdir(parents=True)
+        (tmp_path / "plugins" / "profile" / name / file).write_bytes(b"x")
+    assert main(["runs", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert "legacy: This run's folder holds no trace, only finished pages of an older profiler (overview page)" in listed
+    assert "unsupported: This run's folder holds no trace. h.xplane.riegeli is a stream of profile pieces" in listed
+    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream")]) == 5
+    assert "Riegeli" in capsys.readouterr().err
+    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream" / "h.xplane.riegeli")]) == 3
+    assert "Riegeli" in capsys.readouterr().err
+
+
+def test_a_run_is_no_log_directory(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(run_dir)]) == 0
+    assert f"is itself a run: tpuprof show overview_page {run_dir}" in capsys.readouterr().out
 
 
 def test_a_damaged_trace_is_exit_code_3(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,8 +40,8 @@ def test_runs_are_found_in_nested_logdirs_newest_first(tmp_path: Path) -> None:
 
 
 def test_legacy_and_empty_runs_are_listed_with_a_message(tmp_path: Path) -> None:
-    make_run(tmp_path, "old", "local.trace", "h.overview_page.json")
-    make_run(tmp_path, "nothing", "x.SSTABLE")
+    make_run(tmp_path, "old", "h.overview_page.json")
+    make_run(tmp_path, "nothing", "notes.txt")
     found = {run.name: run for run in find_runs(str(tmp_path))}
     assert found["old"].state == "legacy"
     assert "older profiler" in found["old"].message

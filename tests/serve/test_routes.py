@@ -21,6 +21,7 @@ from tb_tpuprof.serve.plugin import make_plugin
 from tb_tpuprof.serve.respond import respond
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.tools import TOOLS
+from tests.ingest.other_files import OPERATIONS
 from tests.ingest.xspaces import small_xspace
 
 SESSION = "2025_01_02_03_04_05"
@@ -144,6 +145,22 @@ def test_bad_requests_are_told_what_is_wrong(ask: Asking, path: str, query: dict
     assert response.status_code == status
     assert error_of(response)["kind"] == kind
     assert ask("/data/trace_viewer", run=RUN).status_code == 200
+
+
+def test_files_of_another_kind_are_named(ask: Asking, logdir: Path) -> None:
+    folder = logdir / "plugins" / "profile" / "wrong"
+    folder.mkdir(parents=True)
+    (folder / "h.tracetable").write_bytes(b"x")
+    listed = {run["run"]: run for run in json.loads(ask("/runs").data)["runs"]}
+    assert listed["wrong"]["state"] == "legacy"
+    assert "Cloud TPU" in listed["wrong"]["message"]
+    assert ask("/data/overview_page", run="wrong").status_code == 409
+    (folder / "h.xplane.pb").write_bytes(OPERATIONS)
+    answer = ask("/data/overview_page", run="wrong")
+    assert answer.status_code == 422
+    assert error_of(answer)["kind"] == "not_a_trace"
+    assert error_of(answer)["message"].startswith("h.xplane.pb is not a profile")
+    assert str(logdir) not in answer.text
 
 
 def test_only_get_is_answered(ask: Asking) -> None:

@@ -8,7 +8,7 @@ export interface RunInfo {
   captured_at: string | null;
   n_hosts: number;
   size_bytes: number;
-  state: 'ok' | 'hlo' | 'legacy' | 'empty';
+  state: 'ok' | 'hlo' | 'legacy' | 'unsupported' | 'empty';
   message: string;
 }
 

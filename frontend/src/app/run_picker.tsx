@@ -11,7 +11,7 @@ import { useDismiss } from '../widgets/popup';
 
 /** More are found by searching. */
 const LISTED = 200;
-const STATE_WORDS = { ok: '', hlo: 'HLO only', legacy: 'old format', empty: 'empty' } as const;
+const STATE_WORDS = { ok: '', hlo: 'HLO only', legacy: 'old format', unsupported: 'not supported', empty: 'empty' } as const;
 
 export function runNote(info: RunInfo): string {
   const parts = [dateText(info.captured_at), info.n_hosts ? plural(info.n_hosts, 'host') : '', format(info.size_bytes, 'bytes'), STATE_WORDS[info.state]];

@@ -55,7 +55,7 @@ def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool) -> tuple
     """What to know of the steps that were found, or were not. `has_loop_ops`: TensorFlow v1 loops made grouping impossible."""
     steps = common.steps
     if common.is_disjoint:
-        text = "The hosts have no steps in common, so there is no step time of the whole run."
+        text = "The hosts have no steps in common, so there is no step time of the whole run: each host has its own."
         return (Notice("warning", text, "Capture all hosts at the same time, or look at one host at a time."),)
     if not len(steps):
         if has_loop_ops:

@@ -15,7 +15,6 @@ from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
-from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_ops import device_spans
 from tb_tpuprof.trace.trace import Trace
 
@@ -173,20 +172,6 @@ def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
     if not first:
         return 0, 0
     return union_ps(np.concatenate(starts), np.concatenate(ends)), max(last) - min(first)
-
-
-def device_idle(kind: str, steps: Steps, compiled: OpMetrics) -> float | None:
-    """Share of the time in which the accelerators idle; None without any, or if nothing was profiled.
-
-    On GPUs it is the share of the steps in which no device class is charged; on TPUs, and without steps, what the operations
-    leave of their span. (A TPU's steps count the longest wait of any core: what is left in them is not every core's idle time.)
-    """
-    if kind == "CPU":
-        return None
-    if kind == "TPU" or not len(steps):
-        return idle_fraction(compiled)
-    busy = sum(steps.fraction(c) for c in ("device_compute", "device_collectives", "device_to_device", "output", "input"))
-    return min(1.0, max(0.0, 1.0 - busy))
 
 
 def idle_fraction(ops: OpMetrics) -> float | None:

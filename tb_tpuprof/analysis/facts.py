@@ -136,7 +136,7 @@ class RunFacts:
     @property
     def idle_fraction(self) -> float | None:
         """The idle share that headlines speak of: of GPUs with steps the union's, within them; else each device's own."""
-        if self.kind == "CPU":
+        if self.kind == "CPU" or self.common.is_disjoint:
             return None
         return self.union_idle_fraction if self.kind == "GPU" and len(self.steps) else self.mean_idle_fraction
 

@@ -37,6 +37,7 @@ _IN_GENERAL = {
     "input": "Load ahead: more workers, and load the next batch while the current one is computed.",
     "kernel_launch": "Launch fewer, larger kernels: compile the step, or run several steps per call.",
 }
+_WORTH_CITING = 0.01  # of the steps' time
 _GOOD = "The steps compute: make the largest operations cheaper."
 _ANNOTATE = {
     PYTORCH: "Call `prof.step()` after each step, or mark steps with `record_function`, so that step time and its parts can be measured.",
@@ -91,12 +92,12 @@ def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
     pinned = "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with computing."
     if alone:
         first = (
-            f"The `DataLoader` loads in the training process ({alone[0].n:,} batches, {format_time(alone[0].time_ps)}): set "
+            f"The `DataLoader` loads in the training process ({_batches(alone[0].n)} took {format_time(alone[0].time_ps)}): set "
             "`num_workers` to 4 or more per GPU, with `persistent_workers=True`."
         )
     elif workers:
         first = (
-            f"The `DataLoader`'s workers are not fast enough ({workers[0].n:,} batches waited {format_time(workers[0].time_ps)}): more "
+            f"The `DataLoader`'s workers are not fast enough ({_batches(workers[0].n)} waited {format_time(workers[0].time_ps)}): more "
             "`num_workers`, a larger `prefetch_factor`, or cheaper transforms."
         )
     else:
@@ -105,7 +106,7 @@ def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
 
 
 def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    found = _waits(framework, calls) + (list(_launches(framework, facts, calls)) if facts.kind == "GPU" else [])
+    found = _waits(framework, facts, calls) + (list(_launches(framework, facts, calls)) if facts.kind == "GPU" else [])
     if framework == TENSORFLOW:
         found.append(
             "Keep Python out of the loop: several steps per call (`steps_per_execution` of Keras, or a loop inside `tf.function`)."
@@ -119,12 +120,13 @@ def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str
     return tuple(found)
 
 
-def _waits(framework: str, calls: tuple[Call, ...]) -> list[str]:
-    """The host waiting for the device, as far as it was traced."""
-    waits = [call for call in _of(SYNC, calls) if call.time_ps]
+def _waits(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> list[str]:
+    """The host waiting for the device, as far as it was traced and costs anything."""
+    least = _WORTH_CITING * float(facts.steps.duration_ps.sum())
+    waits = [call for call in _of(SYNC, calls) if call.time_ps > least]
     if not waits:
         return []
-    cited = " and ".join(f"`{_bare(call.name)}` ({call.n:,} calls, {format_time(call.time_ps)})" for call in waits[:2])
+    cited = " and ".join(f"`{_bare(call.name)}` ({_calls(call.n)}, {format_time(call.time_ps)})" for call in waits[:2])
     what = {
         PYTORCH: "take `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the step, or do them every n-th step",
         JAX: "take `block_until_ready`, `float(loss)` and `np.asarray` out of the step, or do them every n-th step",
@@ -133,14 +135,22 @@ def _waits(framework: str, calls: tuple[Call, ...]) -> list[str]:
     return [f"The host waits for the device in {cited}: {what}."]
 
 
+def _batches(n: int) -> str:
+    return "1 batch" if n == 1 else f"{n:,} batches"
+
+
+def _calls(n: int) -> str:
+    return "1 call" if n == 1 else f"{n:,} calls"
+
+
 def _bare(name: str) -> str:
     return name.rpartition(" ")[2] if name.startswith("$") else name
 
 
 def _launches(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
     """Kernels that are launched one by one, with how many there are."""
-    n = _n(LAUNCH, calls)
-    cited = f"{n:,} kernels were launched one by one: " if n else ""
+    n = _n(LAUNCH, calls) if len(facts.steps) else 0
+    cited = f"{n:,} kernels were launched one by one in the steps: " if n else ""
     if framework == PYTORCH:
         graphs = "HIP graphs" if facts.software.is_amd else "CUDA graphs"
         if _n(GRAPH, calls):

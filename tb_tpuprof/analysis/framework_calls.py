@@ -10,6 +10,7 @@ import numpy as np
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.op_metrics import sum_by
+from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 SYNC, LAUNCH, LOADER, WORKERS, EAGER, GRAPH, COMPILED = "sync", "launch", "loader", "workers", "eager", "graph", "compiled"
@@ -28,7 +29,7 @@ _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 
 @dataclass(frozen=True)
 class Call:
-    """All calls of one name in the capture: how many, and the time in them, in ps."""
+    """All calls of one name within the steps, or in the capture where there are none: how many, and the time in them, in ps."""
 
     kind: str
     name: str
@@ -50,6 +51,11 @@ def framework_calls(trace: Trace) -> tuple[Call, ...]:
         return ()
     is_one = np.isin(name, list(kinds))
     rows = np.flatnonzero(is_one[trace.events["metadata"]])
+    found_steps = steps(trace)
+    if len(found_steps):  # the profiler's own calls lie before and behind them
+        start = trace.events["start_ps"][rows]
+        last = int((found_steps.start_ps + found_steps.duration_ps).max())
+        rows = rows[(start >= found_steps.start_ps.min()) & (start < last)]
     at = trace.events["metadata"][rows].astype(np.int64)
     count, time = np.bincount(at, minlength=len(name)), sum_by(at, trace.events["duration_ps"][rows], len(name))
     found = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_tpuprof.analysis.facts import RunFacts, host_facts, run_facts
+from tb_tpuprof.analysis.frameworks import software, sum_software
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Scalar
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
@@ -29,6 +30,11 @@ def fact_scalars(facts: RunFacts, *names: str) -> dict[str, Scalar]:
     return {name: made[name] for name in names}
 
 
+def framework_of(session: Session, hosts: Sequence[str]) -> str:
+    """The framework of the job (`analysis/frameworks`), `unknown` where nothing tells. Raises HostsUnreadable."""
+    return sum_software(session.map(software, hosts)).framework
+
+
 def device_word(facts: RunFacts, n: int) -> str:
     """Devices by the name that their kind has: cores of TPUs, GPUs."""
     one = "core" if facts.kind == "TPU" else "GPU" if facts.kind == "GPU" else "device"
@@ -36,20 +42,30 @@ def device_word(facts: RunFacts, n: int) -> str:
 
 
 def devices_text(facts: RunFacts) -> str:
-    """How many devices ran something, and how many the trace knows of where these are more."""
-    more = f" ({facts.n_present:,} present)" if facts.n_present > facts.n_active else ""
-    return f"{facts.n_active:,}{more}"
+    """How many devices ran something; how many the trace knows of where these are more; on how many chips they are."""
+    n_chips = facts.hardware.n_chips
+    more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
+    more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
+    return f"{facts.n_active:,} ({', '.join(more)})" if more else f"{facts.n_active:,}"
+
+
+def summed_over(facts: RunFacts) -> str:
+    """Over which devices times are summed, empty for one or none."""
+    n = facts.n_active
+    return f"summed over {n:,} {device_word(facts, n)}" if n > 1 else ""
 
 
 def summed_text(facts: RunFacts, total_ps: int) -> str:
     """What a time that is a sum over devices is per device."""
     n = facts.n_active
-    return f"summed over {n:,} {device_word(facts, n)}; {format_time(total_ps / n)} each" if n > 1 else ""
+    return f"{summed_over(facts)}; {format_time(total_ps / n)} each" if n > 1 else ""
 
 
 def idle_text(facts: RunFacts) -> str:
     """What the headline's idle share is of."""
     n = facts.n_active
+    if facts.common.is_disjoint:
+        return "the captures do not overlap"
     if facts.kind == "GPU" and len(facts.steps):
         return "of the steps" if n < 2 else f"of the steps: none of the {n:,} GPUs works"
     each = format_time(facts.device_time_ps / n) if n else ""

@@ -120,7 +120,7 @@ def _slowest_step(run: Run, hosts: tuple[str, ...]) -> NextStep:
 
 def _diagnostics(run: Run) -> tuple[Diagnostic, ...]:
     notices: list[Notice] = [notice for part in run.parts for notice in part.notices]
-    notices += step_notices(run.facts.common, len(run.parts), any(part.has_loop_ops for part in run.parts))
+    notices += step_notices(run.facts.common, len(run.parts), any(part.has_loop_ops for part in run.parts), run.facts.software.framework)
     order = ("error", "warning", "info")
     return tuple(Diagnostic(n.severity, n.message, n.remedy) for n in sorted(notices, key=lambda notice: order.index(notice.severity)))
 

@@ -118,14 +118,13 @@ def environment(run: Run) -> Table:
     """What the job ran on, and with which framework."""
     parts, hardware, facts = run.parts, run.hardware, run.facts
     per_device = "core" if hardware.kind == "TPU" else "device"
-    chips = f", {hardware.n_chips} chips" if hardware.n_chips else ""
     pairs = [
         ("Hosts", str(len(parts)) if len(parts) > 1 else parts[0].host),
         ("Framework", _framework(facts)),
         ("Hardware", hardware.device if hardware.n_devices else "CPU (no accelerator in the trace)"),
     ]
     if hardware.n_devices:
-        pairs.append(("TPU cores" if hardware.kind == "TPU" else "Devices", f"{devices_text(facts)}{chips}"))
+        pairs.append(("TPU cores" if hardware.kind == "TPU" else "Devices", devices_text(facts)))
     pairs.append(("Captured time" if len(parts) == 1 else "Captured time, longest host", format_time(facts.capture_ps)))
     if facts.n_active:
         pairs.append(("Device time", _with_base(facts, facts.device_time_ps, "from the first operation to the last")))

@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.step_classes import CATEGORIES
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.facts import device_word
+from tb_tpuprof.tools.facts import summed_over
 
 N_TOP_OPS = 10
 COLORS = {
@@ -83,8 +83,7 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
 
 def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
     """The operations with most self time: on the device if it ran any, else on the host."""
-    n = facts.n_active
-    summed = f"summed over {n:,} {device_word(facts, n)}" if n > 1 and len(ops.device) else ""
+    summed = summed_over(facts) if len(ops.device) else ""
     side, metrics = ("Device", ops.device) if len(ops.device) else ("Host", ops.host)
     order = order_by_self_time(metrics)[:N_TOP_OPS]
     busy = metrics.busy_ps or 1

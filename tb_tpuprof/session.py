@@ -15,6 +15,7 @@ import numpy.ma  # noqa: F401 (np.unique loads it at its first call: 10 ms that 
 
 from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
+from tb_tpuprof.analysis.frameworks import software
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.live import LiveSample, live_sample
 from tb_tpuprof.analysis.planes import planes
@@ -40,7 +41,7 @@ MANY_HOSTS = executors.MANY_HOSTS  # of more hosts no traces are kept: only what
 _ROUNDS = 2  # of hosts of equal size that each processor has at least, for none to wait long for another's last
 KEPT_GRAPHS = 4  # a large one with what is made of it takes as much as its file
 # Nearly every page asks for these, and they cost little while the trace is at hand.
-_ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, clock_marks)
+_ALONG: tuple[Function, ...] = (trace_notices, hardware, planes, software, clock_marks)
 
 
 class _Graphs:

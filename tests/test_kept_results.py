@@ -75,8 +75,8 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     assert shown or tool.name in with_hosts
 
 
-# What of a page is drawn from one host's trace: that of the chosen pipeline or memory, the texts of operations.
-DRAWN = {"memory_profile": 1, "tf_data_bottleneck_analysis": 1, "hlo_stats": 1}
+# What of a page is drawn from one host's trace: that of the chosen pipeline or memory, the texts of operations, the slow input stage.
+DRAWN = {"overview_page": 1, "memory_profile": 1, "tf_data_bottleneck_analysis": 1, "hlo_stats": 1}
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])

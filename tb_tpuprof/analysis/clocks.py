@@ -32,6 +32,8 @@ _MOST = 4096
 _TO_DEVIATION = 1.4826  # the median absolute deviation of normally spread values, by this, is their standard deviation
 _LEAST_PS = 1_000_000.0
 _IN_STEP = 0.25  # of a step, by which lags may spread between hosts that wait for one another
+_APART_PS = 60 * 10**12  # clocks in use are not a minute off: captures that far apart were made at different times …
+_TOGETHER_PS = 100_000_000  # … unless their collectives end within this of one another, step by step
 _SURE = 2.0  # times its uncertainty that an offset must be to count
 
 
@@ -67,9 +69,14 @@ class ClockOffset:
     n_moments: int = 0
 
     @property
+    def is_apart(self) -> bool:
+        """Whether the capture was made at another time: steps of equal numbers prove nothing where clocks differ by minutes or years."""
+        return bool(self.by) and abs(self.offset_ps) > _APART_PS and self.uncertainty_ps > _TOGETHER_PS
+
+    @property
     def counts(self) -> bool:
         """Whether times should be moved by it."""
-        return bool(self.by) and abs(self.offset_ps) > _SURE * self.uncertainty_ps
+        return bool(self.by) and not self.is_apart and abs(self.offset_ps) > _SURE * self.uncertainty_ps
 
     @property
     def correction_ns(self) -> int:
@@ -185,3 +192,22 @@ def clock_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> lis
             what = f"{one.by} in {one.n_moments} steps" if one.by == "collectives" else f"the ends of {one.n_moments} steps"
             found.append(f"The clock of {host} is {off} {side} the others', by {what}: its times are moved by that.")
     return found
+
+
+def apart_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> list[str]:
+    """A sentence for each host that was captured at another time than the others."""
+    return [
+        f"{host} was captured {_long_time(abs(one.offset_ps))} {'after' if one.offset_ps > 0 else 'before'} the others: "
+        "captures that do not overlap are neither aligned nor averaged. Select one host to see it by itself."
+        for host, one in zip(hosts, offsets, strict=True)
+        if one.is_apart
+    ]
+
+
+def _long_time(time_ps: int) -> str:
+    """A time between captures in a unit that people count it in."""
+    seconds = time_ps / 10**12
+    for name, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {name}"
+    return format_time(time_ps)

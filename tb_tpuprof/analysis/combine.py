@@ -16,6 +16,7 @@ Int64s = npt.NDArray[np.int64]
 _MOST_SHIFTS = 1000  # steps by which hosts may be apart
 _MOST_PAIRS = 4_000_000  # of steps compared at once
 _MOST_APART_NS = 86_400_000_000_000  # a day: clocks further apart are not of one kind (since the epoch, since the machine started)
+_MOST_GAP_PS = 1_000_000_000_000  # a second: what clocks that nobody synchronised may be off, where nothing shared tells by how much
 _NONE = slice(0, 0)
 
 
@@ -38,6 +39,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     The host whose steps span the shortest time leads. Every other is shifted against it by whole steps, 0, 1, 2 … and -1,
     -2 …; the shift under which steps overlap longest counts, the first of equals. `start_ns` is the clock at each trace's 0.
     Where some hosts' steps are those of accelerators, hosts without (coordinators, data workers) are left out of the steps.
+    Hosts whose steps lie more than a second apart were not captured together: they have none in common.
 
         host A    │ 0 │ 1 │ 2 │ 3 │
         host B      │ 0 │ 1 │ 2 │         in common: A1/B0, A2/B1, A3/B2 if these overlap more than A0/B0 …
@@ -59,6 +61,8 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     begins = [parts[i].start_ps + (start_ns[i] - zero) * 1000 for i in given]
     ends = [begin + parts[i].duration_ps for begin, i in zip(begins, given, strict=True)]
     lead = min(range(len(given)), key=lambda k: int(ends[k].max() - begins[k].min()))
+    if max(int(begin.min()) for begin in begins) - min(int(end.max()) for end in ends) > _MOST_GAP_PS:
+        return CommonSteps(no_steps(), n_without, True, (_NONE,) * len(parts))
     shifts = [0 if k == lead else _best_shift(begins[lead], ends[lead], begins[k], ends[k]) for k in range(len(given))]
     first = max(0, *(-shift for shift in shifts))
     last = min(len(parts[i]) - shift for i, shift in zip(given, shifts, strict=True))

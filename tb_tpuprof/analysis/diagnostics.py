@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tb_tpuprof.analysis.combine import CommonSteps
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 
-_ANNOTATE = (
-    "Annotate steps. JAX: with jax.profiler.StepTraceAnnotation('train', step_num=i). TensorFlow: with "
-    "tf.profiler.experimental.Trace('train', step_num=i, _r=1). Keras: set profile_batch=(10, 20) in the TensorBoard callback. "
-    "If steps are annotated, capture for longer than one step takes."
-)
-_UNMARKED = (
+_HOW_TO_ANNOTATE = {
+    JAX: "with jax.profiler.StepTraceAnnotation('train', step_num=i).",
+    TENSORFLOW: (
+        "with tf.profiler.experimental.Trace('train', step_num=i, _r=1). Keras: set profile_batch=(10, 20) in the TensorBoard callback."
+    ),
+    PYTORCH: "call prof.step() after each step of torch.profiler.profile, or with torch.profiler.record_function('train').",
+}
+_LONGER = "If steps are annotated, capture for longer than one step takes."
+_REQUESTS = (
     "A server's requests have no steps of their own: see how long programs ran in the trace viewer's track XLA Modules. In training, "
-    "wrap each step in jax.profiler.StepTraceAnnotation('train', step_num=i) and capture several steps."
 )
 _RECAPTURE = "Capture the profile again, or copy the file again if it was cut off in transfer."
 
@@ -51,23 +54,32 @@ def trace_notices(trace: Trace) -> tuple[Notice, ...]:
     return tuple(notices)
 
 
-def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool) -> tuple[Notice, ...]:
+def annotate_remedy(framework: str = "") -> str:
+    """How to mark steps in the job's framework; in each of them where it is not known."""
+    known = _HOW_TO_ANNOTATE.get(TENSORFLOW if framework == SERVING else framework)
+    if known or framework not in ("", UNKNOWN):
+        return f"Annotate steps: {known}" if known else "Annotate steps."
+    return "Annotate steps. " + " ".join(f"{name}: {how}" for name, how in _HOW_TO_ANNOTATE.items())
+
+
+def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool, framework: str = "") -> tuple[Notice, ...]:
     """What to know of the steps that were found, or were not. `has_loop_ops`: TensorFlow v1 loops made grouping impossible."""
     steps = common.steps
+    annotate = f"{annotate_remedy(framework)} {_LONGER}"
     if common.is_disjoint:
-        text = "The hosts have no steps in common, so there is no step time of the whole run."
+        text = "The hosts have no steps in common, so there is no step time of the whole run: each host has its own."
         return (Notice("warning", text, "Capture all hosts at the same time, or look at one host at a time."),)
     if not len(steps):
         if has_loop_ops:
-            return (Notice("warning", "TensorFlow v1 loops run on the host: their steps cannot be told apart.", _ANNOTATE),)
+            return (Notice("warning", "TensorFlow v1 loops run on the host: their steps cannot be told apart.", annotate),)
         if steps.n_incomplete:
             text = f"Nothing was computed in {_steps(steps.n_incomplete)} that were found, so there is no step time."
-            return (Notice("warning", text, _ANNOTATE),)
+            return (Notice("warning", text, annotate),)
         if steps.n_unmarked_runs:
             runs = "1 run of a program" if steps.n_unmarked_runs == 1 else f"{steps.n_unmarked_runs:,} runs of programs"
             text = f"The TPU marked no steps (there is no line Steps), so there is no step time; the trace holds {runs}."
-            return (Notice("warning", text, _UNMARKED),)
-        return (Notice("warning", "No steps were found, so there is no step time.", _ANNOTATE),)
+            return (Notice("warning", text, f"{_REQUESTS}{annotate_remedy(framework)[:1].lower()}{annotate_remedy(framework)[1:]}"),)
+        return (Notice("warning", "No steps were found, so there is no step time.", annotate),)
     notices = []
     if steps.source == "function":
         text = "Steps are not annotated: a step lasts from the start of one run of a tf.function (or session) to the next."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.analysis import peaks
+from tb_tpuprof.analysis.frameworks import software
 from tb_tpuprof.analysis.hlo_names import replicas
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
@@ -135,7 +136,7 @@ def _gpu(trace: Trace, gpus: tuple[int, ...]) -> Hardware:
     plane = gpus[0]
     major, minor = (int(_plane_number(trace, plane, f"compute_cap_{part}")) for part in ("major", "minor"))
     written = _plane_text(trace, plane, "gpu_device_name")
-    vendor = _plane_text(trace, plane, "device_vendor") or "Nvidia"
+    vendor = _plane_text(trace, plane, "device_vendor") or ("AMD" if software(trace).is_amd else "Nvidia")
     cycles = _plane_number(trace, plane, "core_count") * _plane_number(trace, plane, "clock_rate") * 1e3
     if vendor == "AMD":
         gfx = written if written.startswith("gfx") else _AMD_BY_CAPABILITY.get((major, minor), "")

@@ -24,9 +24,10 @@ class HostSteps:
 
 
 def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps, ...]:
-    """The hosts that have the common steps, slowest first."""
+    """The hosts that have the common steps, slowest first; where hosts have none in common, each with all of its own."""
     found = []
-    for part, rows in zip(parts, common.rows, strict=True):
+    for part, common_rows in zip(parts, common.rows, strict=True):
+        rows = slice(None) if common.is_disjoint else common_rows
         duration = part.steps.duration_ps[rows]
         if len(duration):
             whole = int(duration.sum()) or 1

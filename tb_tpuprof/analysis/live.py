@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.tpu_input import waiting
-from tb_tpuprof.analysis.utilization import device_idle, utilization
+from tb_tpuprof.analysis.facts import host_facts, run_facts
+from tb_tpuprof.analysis.utilization import utilization
 from tb_tpuprof.trace.trace import Trace
 
 
@@ -37,12 +35,13 @@ class LiveSample:
 
 def live_sample(trace: Trace) -> LiveSample:
     """The sample of one host's trace."""
-    machine, steps = hardware(trace), waiting(trace).steps
+    facts = run_facts([host_facts(trace)])
+    machine, steps = facts.hardware, facts.steps
     whole = LiveSample(
         machine.device,
         machine.n_devices or None,
         utilization(trace).flops_fraction,
-        device_idle(machine.kind, steps, op_stats(trace).compiled),
+        facts.idle_fraction,
         n_steps=len(steps),
     )
     if not len(steps):

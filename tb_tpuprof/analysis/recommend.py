@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.op_stats import OpStats
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.steps import Steps
@@ -26,6 +28,10 @@ THRESHOLDS = {
 LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth a thought
 MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
+_MIXED_PRECISION = {
+    PYTORCH: "mixed precision (`torch.autocast`)", TENSORFLOW: "mixed precision (`mixed_bfloat16` or `mixed_float16`)",
+    JAX: "computing in bfloat16 (mixed precision)",
+}  # fmt: skip
 _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 
 
@@ -59,9 +65,9 @@ def costs(steps: Steps) -> list[Cost]:
     return sorted(found, key=lambda cost: (-cost.severity, cost.category != "input", -cost.fraction))
 
 
-def finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
-    """The verdict on a run of the given hardware kind (CPU, GPU, TPU)."""
-    extra = _details(steps, ops, kind)
+def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Finding:
+    """The verdict on a run of the given hardware kind (CPU, GPU, TPU), in terms of its framework."""
+    extra = _details(steps, ops, kind, framework)
     if not len(steps):
         return Finding("unknown", "", _without_steps(ops), extra)
     ranked = costs(steps)
@@ -140,6 +146,15 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
 
 
+def apart_finding(each: Sequence[tuple[str, Finding]]) -> Finding:
+    """The verdict on hosts whose captures do not overlap: each one's own, by host; the worst level and its category count."""
+    order: tuple[Level, ...] = ("bad", "warn", "unknown", "good")
+    ranked = sorted(each, key=lambda pair: order.index(pair[1].level))
+    worst = ranked[0][1]
+    text = f"The captures of {len(each)} hosts do not overlap in time, so each host is judged by itself: select one to see it."
+    return Finding(worst.level, worst.category, text, tuple(f"`{host}`: {found.text}" for host, found in ranked))
+
+
 def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     """A cost in words that say what the time is."""
     time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"
@@ -210,13 +225,14 @@ def _share_in_words(share: float) -> str:
     return f"Only {format_fraction(share)}" if share else "Nothing"
 
 
-def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
+def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str, ...]:
     details = []
     shares = precision(steps) if kind == "GPU" else None
     if shares and shares[0] < LOW_PRECISION:
-        details.append(f"{_share_in_words(shares[0])} of the device compute time is 16-bit: mixed precision may save time.")
+        how = _MIXED_PRECISION.get(framework, "mixed precision")
+        details.append(f"{_share_in_words(shares[0])} of the device compute time is 16-bit: {how} may save time.")
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
-    if eager > MUCH_EAGER:
+    if eager > MUCH_EAGER and framework in ("", TENSORFLOW):
         details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
     details += _first_step(steps)
     if len(steps) > 1:
@@ -224,33 +240,3 @@ def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
         if ratio > 2:
             details.append(f"Steps vary: the slowest took {three_digits(ratio)} times the average.")
     return tuple(details)
-
-
-_ADVICE = {
-    "input": (
-        "Let tf.data work ahead: end the pipeline with `prefetch(tf.data.AUTOTUNE)`, give `map` `num_parallel_calls`, cache what fits.",
-        "With other loaders: more worker processes, and load the next batch while the current one is computed.",
-    ),
-    "output": ("Fetch results less often: log every n-th step, keep metrics on the device.",),
-    "kernel_launch": (
-        "Launch fewer, larger kernels: compile the step with jit (JAX) or jit_compile=True (TensorFlow), or run several steps a call.",
-    ),
-    "device_collectives": ("Overlap communication with compute, use a larger batch per device, or shard differently.",),
-    "compilation": ("Keep shapes and Python arguments constant from step to step, so that nothing is compiled again.",),
-    "host_python": (
-        "Do less in Python in each step: prepare data in other threads or processes, log less often, put the work into the compiled step.",
-    ),
-    "host_wait": ("Look at what the step waits for on the timeline; what is not needed at once can run in a thread of its own.",),
-    "other": (
-        "Look for Python work between operations: capture with the Python tracer on (python_tracer_level=1) to see its calls.",
-        "In JAX dispatch is asynchronous: avoid fetching values (float(loss), block_until_ready) in every step.",
-    ),
-}
-_GOOD_ADVICE = ("The steps compute: make the largest operations cheaper.",)
-
-
-def advice(found: Finding, n_steps: int) -> tuple[str, ...]:
-    """What to try, for the category that the verdict names."""
-    if not n_steps:
-        return ("Annotate steps, so that step time and its parts can be measured.",)
-    return _ADVICE.get(found.category, _GOOD_ADVICE)

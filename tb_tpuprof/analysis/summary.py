@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
+from tb_tpuprof.analysis.facts import HostFacts, host_facts
+from tb_tpuprof.analysis.framework_calls import Call, framework_calls
 from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.hardware import Hardware, hardware
+from tb_tpuprof.analysis.hardware import Hardware
 from tb_tpuprof.analysis.memo import together
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
@@ -23,30 +25,42 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 
 @dataclass(frozen=True)
 class Summary:
-    """`start_ns`: the clock at the trace's 0. `versions`: of libraries and drivers, as far as the trace tells.
+    """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`: what advice can cite.
 
-    `steps` tell waiting for input from idling as the input pipeline's analysis does (`waiting`). `use`: of the accelerators.
+    The steps of `facts` tell waiting for input from idling as the input pipeline's analysis does (`waiting`).
     """
 
-    host: str
-    steps: Steps
+    facts: HostFacts
     ops: OpStats
-    hardware: Hardware
     notices: tuple[Notice, ...]
-    start_ns: int
-    duration_ps: int
     n_events: int
     has_loop_ops: bool
     versions: tuple[tuple[str, str], ...]
     use: Utilization
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+        return self.facts.host
+
+    @property
+    def steps(self) -> Steps:
+        """The host's own steps."""
+        return self.facts.steps
+
+    @property
+    def hardware(self) -> Hardware:
+        """The host's devices."""
+        return self.facts.hardware
 
 
 def summary(trace: Trace) -> Summary:
     """All that the overview needs of one host."""
     together(trace, waiting, op_stats, parents)
     return Summary(
-        trace.info.host, waiting(trace).steps, op_stats(trace), hardware(trace), _notices(trace), trace.info.start_ns, trace.duration_ps,
-        trace.n_events, groups(trace).has_loop_ops, _versions(trace), utilization(trace),
+        host_facts(trace), op_stats(trace), _notices(trace), trace.n_events, groups(trace).has_loop_ops, _versions(trace),
+        utilization(trace), framework_calls(trace),
     )  # fmt: skip
 
 

@@ -66,7 +66,9 @@ def slow_stage(trace: Trace) -> SlowStage | None:
     found = found_of(trace, mine[0])
     if found.level not in ("warn", "bad"):
         return None
-    return SlowStage(mine[0].name, found.level, f"The slow stage of the input is {found.stage}, with {found.work}.", found.gain, found.advice[0])
+    return SlowStage(
+        mine[0].name, found.level, f"The slow stage of the input is {found.stage}, with {found.work}.", found.gain, found.advice[0]
+    )
 
 
 def by_weight(trace: Trace) -> list[Pipeline]:
@@ -123,7 +125,9 @@ def _work(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:
     if work <= float(pipeline.waited_ps.mean()) * 1.01:
         return text
     told = parameters_of(trace, pipeline)
-    lanes = max((int(told.get(one.long_name, {}).get("parallelism", "1")) for one in _around(pipeline, stage) if _is_number(told, one)), default=1)
+    lanes = max(
+        (int(told.get(one.long_name, {}).get("parallelism", "1")) for one in _around(pipeline, stage) if _is_number(told, one)), default=1
+    )
     if lanes > 1:
         return f"{text}, spread over {lanes} threads"
     return f"{text}, part of which ran ahead of the call"

@@ -285,7 +285,9 @@ def _parts(trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str,
     count = np.maximum(1, np.bincount(stage_of[stage_of >= 0], minlength=len(pipeline.stages)))
     runs_of = _runs(found, wanted, index)
     return tuple(
-        _part(stage, found, events[stage_of == i], runs_of.get(i, np.zeros(0)), parameters.get(stage.long_name, {}), _ratio(count, stage, i))
+        _part(
+            stage, found, events[stage_of == i], runs_of.get(i, np.zeros(0)), parameters.get(stage.long_name, {}), _ratio(count, stage, i)
+        )
         for i, stage in enumerate(pipeline.stages)
     )
 

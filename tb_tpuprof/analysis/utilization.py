@@ -16,8 +16,6 @@ from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import MODULE_LINES, OP_LINE, STEP_LINES, line_events, lines_named, planes
 from tb_tpuprof.analysis.roofline import total_work
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -152,21 +150,6 @@ def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
     if not first:
         return 0, 0
     return union_ps(np.concatenate(starts), np.concatenate(ends)), max(last) - min(first)
-
-
-def device_idle(kind: str, steps: Steps, compiled: OpMetrics) -> float | None:
-    """Share of the time in which the accelerators idle; None without any, or if nothing was profiled.
-
-    On GPUs it is the share of the steps in which no device class is charged; on TPUs, and without steps, what the operations
-    leave of their span. (A TPU's steps count the longest wait of any core: what is left in them is not every core's idle time.)
-    """
-    if kind == "CPU":
-        return None
-    if kind == "TPU" or not len(steps):
-        return idle_fraction(compiled)
-    busy_ps = sum(int(steps.category_ps(c).sum()) for c in ("device_compute", "device_collectives", "device_to_device", "output"))
-    busy_ps += int(steps.class_ps[:, TimeClass.HOST_TO_DEVICE].sum())  # the rest of the input category is the host's waiting
-    return min(1.0, max(0.0, 1.0 - busy_ps / int(steps.duration_ps.sum())))
 
 
 def idle_fraction(ops: OpMetrics) -> float | None:

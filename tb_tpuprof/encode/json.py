@@ -83,6 +83,15 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any] | None:
         "text": verdict.text,
         "details": list(verdict.details),
         "next": [{"text": step.text, "tool": step.tool, "params": dict(step.params)} for step in verdict.next],
+        "subjects": [
+            {
+                "table": one.table,
+                "column": one.column,
+                "name": one.name,
+                "values": {key: number(value) for key, value in one.values.items()},
+            }
+            for one in verdict.subjects
+        ],
     }
 
 

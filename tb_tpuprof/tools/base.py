@@ -75,14 +75,31 @@ class NextStep:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a sentence speaks of: the row of `table` that is called `name` in `column`, and the numbers that it says of it, by column.
+
+    The row is the first of its table when sorted by the first of these columns, idle time left out.
+    """
+
+    table: str
+    column: str
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour."""
+    """The tool's answer in one sentence. `category` names the kind of time it speaks of, for its colour.
+
+    `subjects`: the rows of the payload's tables that `text` names, so that programs need not read the sentence.
+    """
 
     level: Literal["good", "warn", "bad", "unknown"]
     text: str
     category: str = ""
     details: tuple[str, ...] = ()
     next: tuple[NextStep, ...] = ()
+    subjects: tuple[Subject, ...] = ()
 
 
 @dataclass(frozen=True)

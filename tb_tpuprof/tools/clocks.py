@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.clocks import clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.analysis.clocks import apart_sentences, clock_marks, clock_offsets, clock_sentences
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic
 
 _NAMED = 8
 _REMEDY = "Synchronise the hosts' clocks (NTP or PTP) to compare their times more closely."
+_TOGETHER = "To compare hosts, capture them at the same time. If they were, synchronise their clocks (NTP or PTP)."
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
         return Clocks((0,) * len(hosts))
     offsets = clock_offsets(session.map(clock_marks, hosts))
     told = clock_sentences(hosts, offsets)
+    apart = [Diagnostic("warning", text, _TOGETHER) for text in apart_sentences(hosts, offsets)[:_NAMED]]
     named = [Diagnostic("warning", text, _REMEDY) for text in told[:_NAMED]]
     if len(told) > _NAMED:
         named.append(Diagnostic("warning", f"The clocks of {len(told) - _NAMED} more hosts are off, and their times moved.", _REMEDY))
-    return Clocks(tuple(offset.correction_ns for offset in offsets), tuple(named))
+    return Clocks(tuple(offset.correction_ns for offset in offsets), (*apart, *named))

@@ -10,15 +10,17 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.combine import sum_hardware
 from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.facts import host_facts
+from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
 from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
 from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.sums import summed
+from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
 from tb_tpuprof.units import format_fraction, format_time
 
 N_SLICES = 10
@@ -49,7 +51,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    ops = sum_op_stats(session.map(op_stats, hosts, roof_excesses))
+    ops = sum_op_stats(session.map(op_stats, hosts, roof_excesses, host_facts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
     notices += excess_notices([one for found in session.map(roof_excesses, hosts) for one in found], first_roofs(session.map(roofs, hosts)))
@@ -66,9 +68,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "host_by_type": _shares("Host, by type", host, host.type),
             "host_by_op": _shares("Host, by operation", host, host.name),
         },
-        _scalars(ops.device, ops.host, machine),
-        _verdict(ops.device, ops.host),
-        tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host),
+        _scalars(ops.device, ops.host, _summed(session, hosts)),
+        _verdict(ops.device, ops.host, _summed(session, hosts)),
+        tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 
 
@@ -169,19 +171,25 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
     return Table(title, columns, note)
 
 
-def _scalars(device: OpMetrics, host: OpMetrics, machine: Hardware) -> dict[str, Scalar]:
+def _scalars(device: OpMetrics, host: OpMetrics, summed: str) -> dict[str, Scalar]:
+    """`summed`: over which devices the device's times are sums."""
     result = {}
     for name, ops in (("device", device), ("host", host)):
         if not ops.span_ps:
             continue
-        per_device = summed(ops.busy_ps, machine.n_devices, machine.kind) if name == "device" and machine.kind == "TPU" else ""
-        result[f"{name}_busy_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", per_device or "self time of all")
+        where = f", {summed}" if summed and name == "device" else ""
+        result[f"{name}_ops_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}")
         result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", "between the first and the last operation")
         result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
     return result
 
 
-def _verdict(device: OpMetrics, host: OpMetrics) -> Verdict | None:
+def _summed(session: Session, hosts: tuple[str, ...]) -> str:
+    facts = facts_of(session, hosts)
+    return summed_over(facts)
+
+
+def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
     """Whether one operation or one type of them stands out, in a sentence."""
     where, ops = ("device", device) if device.busy_ps else ("host", host)
     if not ops.busy_ps:
@@ -189,11 +197,14 @@ def _verdict(device: OpMetrics, host: OpMetrics) -> Verdict | None:
     top = int(ops.self_ps.argmax())
     share = float(ops.self_ps[top]) / ops.busy_ps
     time = f"{format_time(float(ops.self_ps[top]))}, {format_fraction(share)} of what all operations take"
+    time += f" ({summed})" if summed and where == "device" else ""
     text = f"`{ops.name[top]}` takes the most time on the {where}: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out on the {where}: `{ops.name[top]}` comes first with {time}."
     next_steps = (NextStep("See it on the timeline", "trace_viewer"),)
-    return Verdict("unknown", text, "compute" if where == "device" else "host", _largest_type(ops), next_steps)
+    said = {"total_self_time_ps": float(ops.self_ps[top])}
+    subject = Subject("ops", "operation", ops.name[top], said)
+    return Verdict("unknown", text, "compute" if where == "device" else "host", _largest_type(ops), next_steps, (subject,))
 
 
 def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
@@ -210,11 +221,12 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
 
 
-def _empty(device: OpMetrics, host: OpMetrics) -> tuple[Diagnostic, ...]:
+def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnostic, ...]:
     if len(device) or len(host):
         return ()
     message = "The trace names no framework operations, neither on the host nor on a device."
-    return (Diagnostic("info", message, "Capture while the job computes; TensorFlow needs host_tracer_level 2 to name its operations."),)
+    tracer = "; TensorFlow needs host_tracer_level 2 to name its operations" if framework in (TENSORFLOW, UNKNOWN) else ""
+    return (Diagnostic("info", message, f"Capture while the job computes{tracer}."),)
 
 
 TOOL = Tool(

@@ -19,6 +19,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.input_pipeline_tables import (
     HOST_PARTS,
     PARTS,
@@ -63,7 +64,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         },
         _scalars(found),
         _verdict(told, found, advice, loader_sentence(session.map(loader_wait, hosts), hosts)),
-        (*clocks.diagnostics, *_diagnostics(found, parts)),
+        (*clocks.diagnostics, *_diagnostics(found, parts, framework_of(session, hosts))),
     )
 
 
@@ -184,9 +185,9 @@ def _on_host(found: InputPipeline, level: str) -> list[str]:
     return [f"{text}; `{short(name)}` takes most of it." if name else f"{text}."]
 
 
-def _diagnostics(found: InputPipeline, parts: list[InputPart]) -> tuple[Diagnostic, ...]:
+def _diagnostics(found: InputPipeline, parts: list[InputPart], framework: str) -> tuple[Diagnostic, ...]:
     notices: list[Notice] = [notice for part in parts for notice in part.notices]
-    notices += step_notices(found.common, len(parts), any(part.has_loop_ops for part in parts))
+    notices += step_notices(found.common, len(parts), any(part.has_loop_ops for part in parts), framework)
     if found.moved_ps:
         text = "The cores ran no infeed: their idle time counts as waiting for input while the host waited for it in the same step."
         notices.append(Notice("info", text))

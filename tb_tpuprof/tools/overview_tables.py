@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.facts import RunFacts
 from tb_tpuprof.analysis.hosts import HostSteps
 from tb_tpuprof.analysis.op_metrics import OpMetrics
 from tb_tpuprof.analysis.op_stats import OpStats
@@ -15,6 +16,7 @@ from tb_tpuprof.analysis.step_classes import CATEGORIES
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.facts import summed_over
 
 N_TOP_OPS = 10
 COLORS = {
@@ -88,8 +90,9 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
     )
 
 
-def top_ops_table(ops: OpStats) -> Table:
+def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
     """The operations with most self time: on the device if it ran any, else on the host."""
+    summed = summed_over(facts) if len(ops.device) else ""
     side, metrics = ("Device", ops.device) if len(ops.device) else ("Host", ops.host)
     order = order_by_self_time(metrics)[:N_TOP_OPS]
     busy = metrics.busy_ps or 1
@@ -105,11 +108,12 @@ def top_ops_table(ops: OpStats) -> Table:
             text_column("operation", "Operation", [metrics.name[i] for i in order.tolist()]),
             text_column("type", "Type", [metrics.type[i] for i in order.tolist()]),
             text_column("host_or_device", "Host/device", [side] * len(order)),
-            _number("self_time_ps", "Self time", self_ps, "ps", "Without operations nested inside"),
+            _number("self_time_ps", "Self time", self_ps, "ps", f"Without operations nested inside{f', {summed}' if summed else ''}"),
             _number("self_fraction", "Share", share, "fraction", "Of the self time of all operations, idle left out"),
             _number("cumulative_fraction", "Cumulative", np.cumsum(share), "fraction", "Share of this and all operations above"),
             _number("flop_rate_flops_per_s", "FLOP rate", rate, "flops_per_s", "Floating-point operations per second of total time"),
         ),
+        f"by self time, {summed}" if summed else "",
     )
 
 
@@ -131,7 +135,7 @@ def deviation(values: npt.NDArray[np.int64]) -> float:
     return 0.0 if len(values) else np.nan
 
 
-def hosts_table(hosts: Sequence[HostSteps]) -> Table:
+def hosts_table(hosts: Sequence[HostSteps], is_apart: bool = False) -> Table:
     """A row per host, slowest first: its own step time beside its own waiting and idling."""
     longest = max(host.step_ps for host in hosts) or 1.0
     duty = [np.nan if host.duty_cycle is None else host.duty_cycle for host in hosts]
@@ -140,7 +144,11 @@ def hosts_table(hosts: Sequence[HostSteps]) -> Table:
         (
             text_column("host", "Host", [host.host for host in hosts]),
             _number(
-                "step_time_avg_ps", "Average step time", np.array([host.step_ps for host in hosts]), "ps", "In the steps that all have"
+                "step_time_avg_ps",
+                "Average step time",
+                np.array([host.step_ps for host in hosts]),
+                "ps",
+                "In its own steps" if is_apart else "In the steps that all have",
             ),
             _number("of_slowest_fraction", "Of the slowest", np.array([host.step_ps / longest for host in hosts]), "fraction"),
             _number(
@@ -149,5 +157,5 @@ def hosts_table(hosts: Sequence[HostSteps]) -> Table:
             _number("other_fraction", "Idle or other", np.array([host.idle_fraction for host in hosts]), "fraction", "Of its step time"),
             _number("duty_cycle_fraction", "Duty cycle", np.array(duty), "fraction", "Of its chips' profiled time (TPU)"),
         ),
-        "slowest first",
+        "slowest first, each by its own steps" if is_apart else "slowest first",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.clocks import ClockMarks, ClockOffset, Moments, clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.analysis.clocks import ClockMarks, ClockOffset, Moments, apart_sentences, clock_marks, clock_offsets, clock_sentences
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload
@@ -108,6 +108,25 @@ def test_steps_alone_tell_of_clocks_that_are_further_apart_than_captures_are_lon
     assert [one.counts for one in found] == [False, False, True]
     assert found[2].offset_ps == pytest.approx((50_000 - 1500) * MS_NS * PS_PER_NS, rel=0.01)
     assert found[2].uncertainty_ps == pytest.approx(10 * period)
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "words"),
+    [(148 * 86_400, "148 days after"), (-3 * 86_400, "3 days before"), (7 * 3600, "7 hours after"), (300, "5 minutes after")],
+)
+def test_equal_step_numbers_do_not_make_two_captures_one(apart_s: int, words: str) -> None:
+    """Any two captures of a script number their steps alike: beyond what clocks are off by, that is no clock's fault."""
+    period = 100 * MS_NS * PS_PER_NS
+    hosts = [
+        ClockMarks(10**18 + at * 10**9, 20 * period, moments(5, 20, period, 1e9, seed), NONE)
+        for seed, at in enumerate((0, 0, apart_s))
+    ]  # fmt: skip
+    found = clock_offsets(hosts)
+    assert [one.is_apart for one in found] == [False, False, True]
+    assert found[2].correction_ns == 0
+    assert clock_sentences(["a", "b", "c"], found) == []
+    (sentence,) = apart_sentences(["a", "b", "c"], found)
+    assert sentence.startswith(f"c was captured {words} the others")
 
 
 def test_the_uncertainty_is_the_spread_that_was_planted() -> None:

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import no_ops
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.peaks import nvidia_flops_per_cycle
-from tb_tpuprof.analysis.recommend import advice, finding
+from tb_tpuprof.analysis.recommend import finding
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, no_steps
 from tb_tpuprof.analysis.summary import summary
@@ -120,7 +120,6 @@ def test_the_verdict_names_what_costs_most(classes: dict[str, float], kind: str,
     found = finding(made([0, 1000], 1000, **classes), NO_OPS, kind)
     assert (found.level, found.category) == (level, category)
     assert words in found.text
-    assert advice(found, 2)
 
 
 def test_without_steps_the_largest_operation_is_named() -> None:

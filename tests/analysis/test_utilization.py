@@ -196,8 +196,8 @@ def test_a_bad_file_of_peaks_is_told_of_and_not_used(text: str, tmp_path: Path, 
 
 def test_the_slowest_host_is_named_with_its_own_times() -> None:
     parts = [summary(native(data)) for data in tpu_hosts(TpuJob(parts=MIXED), (1.0, 1.5, 1.2)).values()]
-    named = [replace(part, host=f"worker-{i}") for i, part in enumerate(parts)]
-    found = host_steps(named, common_steps([part.steps for part in parts], [part.start_ns for part in parts]))
+    named = [replace(part, facts=replace(part.facts, host=f"worker-{i}")) for i, part in enumerate(parts)]
+    found = host_steps(named, common_steps([part.steps for part in parts], [part.facts.start_ns for part in parts]))
     assert [host.host for host in found] == ["worker-1", "worker-2", "worker-0"]
     assert [host.step_ps / TpuJob().step_ps for host in found] == pytest.approx([1.5, 1.2, 1.0])
     assert all(host.input_fraction == pytest.approx(0.2) and host.idle_fraction == pytest.approx(0.12) for host in found)

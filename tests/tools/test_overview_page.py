@@ -3,13 +3,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools import input_pipeline_analyzer
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
 from tests.builders import PS, drawing
+from tests.golden_files import demo_runs
 from tests.ingest.xspaces import native
-from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace
+from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace
 from tests.tools.drawn_session import session_of
 
 
@@ -118,7 +121,7 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
     planted = {"device_idle_fraction": 0.12, "duty_cycle_fraction": 0.65, "flops_fraction": 50 / 197, "hbm_bandwidth_fraction": 400 / 819}
     assert {name: values[name] for name in planted} == pytest.approx(planted)
     assert values["roofline_fraction"] == pytest.approx(400 / 819)
-    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s a core"
+    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s a core, idle time included"
     breakdown = table(payload, "breakdown")
     shares = dict(zip(breakdown["category"], breakdown["fraction"], strict=True))
     assert {name: share for name, share in shares.items() if share} == pytest.approx(
@@ -168,3 +171,50 @@ def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: 
     else:
         assert theirs.text.startswith(("Not input-bound", "Possibly input-bound"))
         assert theirs.text.startswith("Possibly") == any("TPU idle" in text for text in (mine.text, *mine.details))
+
+
+def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
+    """Three hosts, 148 days apart each: none of their numbers is a mean over all."""
+    shares = enumerate((0.3, 0.0, 0.06))
+    jobs = [GpuJob(Parts(compute=0.5, collective=share), start_ns=10**15 + i * 148 * 86_400 * 10**9) for i, share in shares]
+    payload = TOOL.run(session_of(*(native(gpu_xspace(job)) for job in jobs)), None, {})
+    assert payload.verdict is not None
+    assert payload.verdict.level == "bad"
+    assert payload.verdict.text.startswith("The captures of 3 hosts do not overlap in time, so each host is judged by itself")
+    assert [detail.partition(": ")[2].split(" ")[0] for detail in payload.verdict.details] == ["Highly", "Moderately", "Compute-bound:"]
+    assert not any("slowest of" in detail for detail in payload.verdict.details)
+    assert payload.scalars["step_time_avg_ps"].value is None
+    assert payload.scalars["device_idle_fraction"].value is None
+    assert payload.tables["steps"].n_rows == 0
+    assert payload.tables["hosts"].n_rows == 3
+    assert payload.tables["hosts"].note == "slowest first, each by its own steps"
+
+
+def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
+    payload = TOOL.run(Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {})
+    assert payload.verdict is not None
+    assert payload.verdict.next[0].tool == "tf_data_bottleneck_analysis"
+    assert payload.verdict.details[0].startswith("The slow stage is `Map` of the tf.data pipeline Host:0")
+    average = payload.scalars["step_time_avg_ps"].value
+    assert average is not None
+    assert payload.verdict.details[1].endswith(f"instead of {format_time(average)}.")
+    assert "estimated step with num_parallel_calls=" in payload.verdict.details[1]
+    assert table(payload, "recommendations")["tool"][0] == "tf_data_bottleneck_analysis"
+    assert ("Framework", "TensorFlow, with tf.data") in zip(*(table(payload, "environment")[key] for key in ("name", "value")), strict=True)
+
+
+def test_idle_time_of_a_gpu_is_told_once_and_with_its_base() -> None:
+    payload = TOOL.run(session_of(native(gpu_xspace(GpuJob(Parts(compute=0.6), n_gpus=3)))), None, {})
+    assert payload.scalars["device_idle_fraction"].note == "of the steps: none of the 3 GPUs works"
+    assert "other_fraction" not in payload.scalars
+    assert "host_eager_fraction" not in payload.scalars
+
+
+def test_sums_over_devices_say_so() -> None:
+    payload = synthetic_tpus(1.0, n_cores=3, has_steps=False)
+    assert payload.scalars["device_busy_ps"].note.startswith("summed over 3 cores; ")
+    assert payload.tables["top_ops"].note == "by self time, summed over 3 cores"
+    environment = table(payload, "environment")
+    facts = dict(zip(environment["name"], environment["value"], strict=True))
+    assert "summed over 3 cores" in facts["Device time"]  # type: ignore[operator]
+    assert "Captured time" in facts

@@ -63,6 +63,14 @@ export interface NextStep {
   params: Record<string, string>;
 }
 
+/** A row of one of the payload's tables that the sentence names, with the numbers that it says of it, by column. */
+export interface Subject {
+  table: string;
+  column: string;
+  name: string;
+  values: Record<string, number | null>;
+}
+
 export interface Verdict {
   level: VerdictLevel;
   /** The colour of time it speaks of, or empty. */
@@ -70,6 +78,7 @@ export interface Verdict {
   text: string;
   details: string[];
   next: NextStep[];
+  subjects?: Subject[];
 }
 
 export interface Scalar {

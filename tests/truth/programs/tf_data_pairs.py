@@ -117,7 +117,11 @@ class Case:
 
 def source(function, lanes, fits):
     """Elements through the slow map; `fits`: how many, kept by a cache."""
-    return numbers(fits).map(function, num_parallel_calls=lanes).cache().repeat() if fits else numbers().map(function, num_parallel_calls=lanes)
+    return (
+        numbers(fits).map(function, num_parallel_calls=lanes).cache().repeat()
+        if fits
+        else numbers().map(function, num_parallel_calls=lanes)
+    )
 
 
 def two_maps(function, lanes, batch, fits):

@@ -20,7 +20,7 @@ function spread(payload: Payload): string {
   return spreadText(sd, min, max, 'ps');
 }
 
-/** At most six: the step time first, then the payload's order. */
+/** At most six: the step time first, then the payload's order. Of tiles without a value one stands for all. */
 export function tilesOf(payload: Payload): TileModel[] {
   const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
   const ordered = ['step_time_avg_ps', ...names.filter((name) => name !== 'step_time_avg_ps')];
@@ -31,6 +31,7 @@ export function tilesOf(payload: Payload): TileModel[] {
       const note = name === 'step_time_avg_ps' ? [scalar.note, spread(payload)].filter(Boolean).join(' · ') : scalar.note;
       return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
     })
+    .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
     .slice(0, MAX_TILES);
 }
 

@@ -1,0 +1,103 @@
+"""The facts of a run as scalars: one name, title, unit and base on every page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tb_tpuprof.analysis.facts import RunFacts, host_facts, run_facts
+from tb_tpuprof.analysis.frameworks import software, sum_software
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Scalar
+from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.units import format_time
+
+# Names that stand for one thing of a run wherever they appear; `tests/consistency` holds every page to them.
+FACTS = (
+    "n_hosts", "n_devices", "capture_ps", "device_time_ps", "device_busy_ps", "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps",
+    "step_time_max_ps", "n_steps", "input_fraction", "device_idle_fraction",
+)  # fmt: skip
+
+
+def facts_of(session: Session, hosts: Sequence[str], clocks: Clocks | None = None) -> RunFacts:
+    """The facts of the chosen hosts as one run. Raises HostsUnreadable."""
+    parts = session.map(host_facts, hosts)
+    return run_facts(parts, (clocks or clocks_of(session, hosts)).correction_ns)
+
+
+def fact_scalars(facts: RunFacts, *names: str) -> dict[str, Scalar]:
+    """Some of FACTS, in the order asked for."""
+    made = {**_sizes(facts), **_step_times(facts)}
+    return {name: made[name] for name in names}
+
+
+def framework_of(session: Session, hosts: Sequence[str]) -> str:
+    """The framework of the job (`analysis/frameworks`), `unknown` where nothing tells. Raises HostsUnreadable."""
+    return sum_software(session.map(software, hosts)).framework
+
+
+def device_word(facts: RunFacts, n: int) -> str:
+    """Devices by the name that their kind has: cores of TPUs, GPUs."""
+    one = "core" if facts.kind == "TPU" else "GPU" if facts.kind == "GPU" else "device"
+    return one if n == 1 else f"{one}s"
+
+
+def devices_text(facts: RunFacts) -> str:
+    """How many devices ran something; how many the trace knows of where these are more; on how many chips they are."""
+    n_chips = facts.hardware.n_chips
+    more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
+    more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
+    return f"{facts.n_active:,} ({', '.join(more)})" if more else f"{facts.n_active:,}"
+
+
+def summed_over(facts: RunFacts) -> str:
+    """Over which devices times are summed, empty for one or none."""
+    n = facts.n_active
+    return f"summed over {n:,} {device_word(facts, n)}" if n > 1 else ""
+
+
+def summed_text(facts: RunFacts, total_ps: int) -> str:
+    """What a time that is a sum over devices is per device."""
+    n = facts.n_active
+    return f"{summed_over(facts)}; {format_time(total_ps / n)} each" if n > 1 else ""
+
+
+def idle_text(facts: RunFacts) -> str:
+    """What the headline's idle share is of."""
+    n = facts.n_active
+    if facts.common.is_disjoint:
+        return "the captures do not overlap"
+    if facts.kind == "GPU" and len(facts.steps):
+        return "of the steps" if n < 2 else f"of the steps: none of the {n:,} GPUs works"
+    each = format_time(facts.device_time_ps / n) if n else ""
+    span = f"{each} from the first operation to the last"
+    return "" if not n else f"of {span}" if n < 2 else f"mean of {n:,} {device_word(facts, n)}, of {span}"
+
+
+def _sizes(facts: RunFacts) -> dict[str, Scalar]:
+    n, busy, whole = facts.n_active, facts.device_busy_ps, facts.device_time_ps
+    present = f"{facts.n_present:,} present" if facts.n_present > n else ""
+    return {
+        "n_hosts": Scalar(len(facts.hosts), "count", "Hosts"),
+        "n_devices": Scalar(n, "count", "TPU cores" if facts.kind == "TPU" else "Devices", present),
+        "capture_ps": Scalar(facts.capture_ps, "ps", "Capture", "of the longest host" if len(facts.hosts) > 1 else ""),
+        "device_time_ps": Scalar(whole if n else None, "ps", "Device time", summed_text(facts, whole)),
+        "device_busy_ps": Scalar(busy if n else None, "ps", "Device busy", summed_text(facts, busy)),
+        "device_idle_fraction": Scalar(facts.idle_fraction, "fraction", f"{facts.kind} idle", idle_text(facts)),
+    }
+
+
+def _step_times(facts: RunFacts) -> dict[str, Scalar]:
+    steps, time = facts.steps, facts.steps.duration_ps
+    n = len(steps)
+    why = "" if n else "the captures do not overlap" if facts.common.is_disjoint else "no steps were found"
+    n_hosts = sum(rows.stop > rows.start for rows in facts.common.rows)
+    mean_of = f"mean over {n_hosts:,} hosts" if n_hosts > 1 else ""
+    spread = float(time.std(ddof=1)) if n > 1 else 0.0
+    return {
+        "step_time_avg_ps": Scalar(facts.step_time_ps, "ps", "Average step time", why or mean_of),
+        "step_time_sd_ps": Scalar(spread if n else None, "ps", "Standard deviation", why),
+        "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step", why),
+        "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step", why),
+        "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""),
+        "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input", why),
+    }

@@ -1,0 +1,159 @@
+"""Tiles of the overview and the table of what the job ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.facts import RunFacts
+from tb_tpuprof.analysis.frameworks import UNKNOWN
+from tb_tpuprof.analysis.hardware import Hardware
+from tb_tpuprof.analysis.hosts import HostSteps
+from tb_tpuprof.analysis.op_stats import OpStats
+from tb_tpuprof.analysis.recommend import precision
+from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.analysis.summary import Summary
+from tb_tpuprof.analysis.utilization import Utilization, idle_fraction
+from tb_tpuprof.settings import PEAKS_VARIABLE
+from tb_tpuprof.tools.base import Scalar, Table
+from tb_tpuprof.tools.columns import pairs_table
+from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, summed_text
+from tb_tpuprof.units import format_bytes, format_time, format_value
+
+_SAME = 0.0005  # shares that differ by less are shown once
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the page tells of: hosts by themselves, and put together."""
+
+    parts: Sequence[Summary]
+    facts: RunFacts
+    ops: OpStats
+    use: Utilization
+    hosts: tuple[HostSteps, ...]
+
+    @property
+    def steps(self) -> Steps:
+        """The steps that all hosts have."""
+        return self.facts.steps
+
+    @cached_property
+    def hardware(self) -> Hardware:
+        """The devices of all hosts."""
+        return sum_hardware([part.hardware for part in self.parts])
+
+
+def _share(value: float | None, title: str, note: str = "") -> Scalar:
+    return Scalar(value, "fraction", title, note)
+
+
+def scalars(run: Run) -> dict[str, Scalar]:
+    """In the order in which they are shown: the step time, how well accelerators are used, what steps go into."""
+    kind, facts = run.hardware.kind, run.facts
+    result = fact_scalars(facts, "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps", "step_time_max_ps")
+    if not len(run.steps) and facts.n_active:
+        result |= fact_scalars(facts, "device_busy_ps", "device_time_ps")
+    if kind == "TPU":
+        result |= _use_scalars(run)
+    result |= fact_scalars(facts, "n_steps", "input_fraction")
+    result |= _step_shares(run, kind)
+    if kind == "GPU":
+        result |= {name: scalar for name, scalar in _use_scalars(run).items() if scalar.value is not None and name not in result}
+    shares = precision(run.steps) if kind == "GPU" else None
+    if shares:
+        result["device_compute_16bit_fraction"] = _share(shares[0], "16-bit compute", "of the device compute")
+        result["device_compute_32bit_fraction"] = _share(shares[1], "32-bit compute", "of the device compute")
+    for side, metrics in (("host", run.ops.host), ("device", run.ops.device)):
+        eager = int(metrics.self_ps[metrics.is_eager].sum())
+        if eager:
+            result[f"{side}_eager_fraction"] = _share(eager / metrics.busy_ps, f"Eager on the {side}", "of the operations' time")
+    return result
+
+
+def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
+    """What else steps go into. Time that is no device's is not told a second time where it is the idle time."""
+    steps, n, result = run.steps, len(run.steps), {}
+    why = "" if n else "there are no steps"
+    if kind == "CPU":
+        result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute", why)
+        for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
+            if steps.fraction(category):
+                result[f"{category}_fraction"] = _share(steps.fraction(category), title, "no operation ran meanwhile")
+    else:
+        result |= fact_scalars(run.facts, "device_idle_fraction")
+        result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute", why)
+    idle = run.facts.idle_fraction
+    if kind == "CPU" or (kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME):
+        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", why or "nothing traced ran")
+    return result
+
+
+def _use_scalars(run: Run) -> dict[str, Scalar]:
+    """How well accelerators and host are used. What is not known says why."""
+    use, machine = run.use, run.hardware
+    seconds = use.device_ps / 1e12
+    result = fact_scalars(run.facts, "device_idle_fraction")
+    result["duty_cycle_fraction"] = _share(
+        use.duty_cycle, "Duty cycle", "of the chips' profiled time" if use.duty_cycle is not None else "not traced"
+    )
+    flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
+    moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
+    rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
+    for name, title, (unit, amount, peak, share) in rates:
+        if not amount:
+            note = "the trace does not tell the work of operations"
+        elif not peak:
+            note = f"the peak of {machine.device} is not known: name it in a file ({PEAKS_VARIABLE})"
+        else:
+            note = f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} a {device_word(run.facts, 1)}, idle time included"
+        result[name] = _share(share, title, note)
+    result["host_idle_fraction"] = _share(idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time")
+    if use.roofline_fraction is not None:
+        note = f"of what these operations could reach, bound by {use.bound_by}"
+        result["roofline_fraction"] = _share(use.roofline_fraction, "Of the roofline's optimum", note)
+    return result
+
+
+def environment(run: Run) -> Table:
+    """What the job ran on, and with which framework."""
+    parts, hardware, facts = run.parts, run.hardware, run.facts
+    per_device = "core" if hardware.kind == "TPU" else "device"
+    pairs = [
+        ("Hosts", str(len(parts)) if len(parts) > 1 else parts[0].host),
+        ("Framework", _framework(facts)),
+        ("Hardware", hardware.device if hardware.n_devices else "CPU (no accelerator in the trace)"),
+    ]
+    if hardware.n_devices:
+        pairs.append(("TPU cores" if hardware.kind == "TPU" else "Devices", devices_text(facts)))
+    pairs.append(("Captured time" if len(parts) == 1 else "Captured time, longest host", format_time(facts.capture_ps)))
+    if facts.n_active:
+        pairs.append(("Device time", _with_base(facts, facts.device_time_ps, "from the first operation to the last")))
+        pairs.append(("Device busy", _with_base(facts, facts.device_busy_ps, "")))
+    pairs.append(("Events", f"{sum(part.n_events for part in parts):,}"))
+    if hardware.n_replicas:
+        each = f" of {hardware.n_partitions} {per_device}s each" if hardware.n_partitions > 1 else ""
+        pairs.append(("Replicas", f"{hardware.n_replicas}{each}"))
+    if hardware.peak_flops_per_s:
+        pairs.append((f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s")))
+    if hardware.peak_hbm_bytes_per_s:
+        pairs.append((f"Peak memory bandwidth per {per_device}", format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s")))
+    if hardware.peak_source:
+        pairs.append(("Peaks not in the trace, from", hardware.peak_source))
+    if hardware.memory_bytes:
+        pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
+    versions = dict(pair for part in parts for pair in part.versions)
+    return pairs_table("Run environment", pairs + [(f"{name} version", value) for name, value in versions.items()])
+
+
+def _framework(facts: RunFacts) -> str:
+    software = facts.software
+    name = "unknown: nothing in the trace names one" if software.framework == UNKNOWN else software.framework
+    return f"{name}, with tf.data" if software.uses_tf_data and software.framework != UNKNOWN else name
+
+
+def _with_base(facts: RunFacts, time_ps: int, base: str) -> str:
+    notes = [text for text in (summed_text(facts, time_ps), base) if text]
+    return f"{format_time(time_ps)} ({', '.join(notes)})" if notes else format_time(time_ps)

@@ -1,0 +1,179 @@
+"""The checks can fail: each rule finds what is broken on purpose, and nothing in the pages that it was broken in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.tools.base import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.columns import pairs_table, text_column
+from tests.consistency.checks import Pages, violations, with_scalar
+from tests.consistency.words import foreign_words
+
+Change = Callable[[Payload], Payload]
+
+
+@cache
+def pages() -> Pages:
+    """Three pages of a PyTorch run with three steps on three GPUs, drawn by hand; every rule has something to look at."""
+    steps = Table("Steps", (
+        text_column("step", "Step", ("1", "2", "3")),
+        Column("step_time_ps", "Step time", np.array([10, 20, 60]), "ps"), Column("start_ps", "Start", np.array([0, 10, 30]), "ps"),
+        Column("input_ps", "Input", np.array([1, 5, 30]), "ps"), Column("other_ps", "Other", np.array([9, 15, 30]), "ps"),
+    ))  # fmt: skip
+    fact = {
+        "step_time_avg_ps": Scalar(30.0, "ps", "Average step time"), "n_steps": Scalar(3, "count", "Steps"),
+        "input_fraction": Scalar(0.4, "fraction", "Waiting for input"),
+    }  # fmt: skip
+    overview = Payload(
+        "overview_page", "run", ("a", "b", "c"),
+        {
+            "steps": steps, "breakdown": _shares(0.4, 0.6), "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
+            "recommendations": _advice("Set `num_workers`."),
+        },
+        {
+            **fact, "device_busy_ps": Scalar(240, "ps", "Device busy"), "device_time_ps": Scalar(300, "ps", "Device time"),
+            "device_idle_fraction": Scalar(0.2, "fraction", "TPU idle"),
+        },
+        Verdict("bad", "Highly input-bound: each step waits 12 ps (40 %) for data.", "input"),
+    )  # fmt: skip
+    input_page = Payload("input_pipeline_analyzer", "run", overview.hosts, {"steps": steps}, fact, overview.verdict)
+    ops = Table("Operations", (
+        text_column("op", "Operation", ("mm", "IDLE", "add", "relu")),
+        Column("total_self_time_ps", "Self time", np.array([150.0, 200.0, 60.0, 30.0]), "ps"),
+        Column("flops_fraction", "FLOPS", np.array([0.9, np.nan, 0.1, 0.0]), "fraction"),
+        Column("hbm_bytes_per_s", "HBM", np.array([9e11, np.nan, 1e11, 0.0]), "bytes_per_s"),
+    ))  # fmt: skip
+    named = Subject("ops", "op", "mm", {"total_self_time_ps": 150.0})
+    verdict = Verdict("unknown", "`mm` takes the most time: 150 ps.", "compute", ("It would save 20 % of the time.",), (), (named,))
+    hlo = Payload("hlo_stats", "run", overview.hosts, {"ops": ops, "by_op": _shares(0.5, 0.3, 0.2)}, {}, verdict)
+    peaks = {"peak_hbm_bytes_per_s": Scalar(1e12, "bytes_per_s", "Peak")}
+    pod = Payload("pod_viewer", "run", overview.hosts, {"stragglers": _gain(10.0)}, {"step_ps": Scalar(60.0, "ps", "Step time")})
+    roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
+    return {one.tool: one for one in (overview, input_page, hlo, roofline, pod)}
+
+
+def _shares(*values: float) -> Table:
+    names = [f"part {i}" for i in range(len(values))]
+    return Table("Shares", (text_column("name", "Name", names), Column("fraction", "Share", np.array(values), "fraction")))
+
+
+def _advice(text: str) -> Table:
+    return Table("What to do", (text_column("text", "What to do", (text,)),))
+
+
+def _gain(gain_ps: float) -> Table:
+    return Table("Stragglers", (Column("gain_ps", "Gain", np.array([gain_ps]), "ps"),))
+
+
+def said(text: str) -> Change:
+    return lambda one: replace(one, verdict=replace(_verdict(one), text=text, subjects=()))
+
+
+def subject(**changes: object) -> Change:
+    return lambda one: replace(one, verdict=replace(_verdict(one), subjects=(replace(_verdict(one).subjects[0], **changes),)))  # type: ignore[arg-type]
+
+
+def detail(text: str) -> Change:
+    return lambda one: replace(one, verdict=replace(_verdict(one), details=(text,)))
+
+
+def _verdict(one: Payload) -> Verdict:
+    assert one.verdict is not None
+    return one.verdict
+
+
+def table(name: str, made: Table) -> Change:
+    return lambda one: replace(one, tables={**one.tables, name: made})
+
+
+def cell(table_name: str, column: str, row: int, value: float) -> Change:
+    def changed(one: Payload) -> Payload:
+        columns = []
+        for old in one.tables[table_name].columns:
+            values = old.values.copy()
+            if old.name == column:
+                values[row] = value
+            columns.append(replace(old, values=values))
+        return replace(one, tables={**one.tables, table_name: replace(one.tables[table_name], columns=tuple(columns))})
+
+    return changed
+
+
+def scalar(name: str, value: float | None) -> Change:
+    return lambda one: with_scalar(one, name, value)
+
+
+BROKEN: list[tuple[str, str, Change, str]] = [
+    ("facts agree", "input_pipeline_analyzer", scalar("step_time_avg_ps", 31.0), "30.0 (overview_page), 31.0 (input_pipeline_analyzer)"),
+    ("facts agree", "input_pipeline_analyzer", scalar("n_steps", None), "None (input_pipeline_analyzer)"),
+    ("labels tell apart", "input_pipeline_analyzer", scalar("input_fraction", 0.5), "0.4 (no base said) and 0.5 (no base said)"),
+    ("headlines are first", "hlo_stats", subject(name="add", values={"total_self_time_ps": 60.0}), "the first row of ops"),
+    ("headlines are first", "hlo_stats", subject(values={"total_self_time_ps": 149.0}), "is 149.0, the table's 150.0"),
+    ("headlines are first", "hlo_stats", subject(name="conv"), "not in the table"),
+    ("headlines are first", "hlo_stats", said("`add` takes the most time: 60.0 ps."), "the verdict names `add`"),
+    ("headlines are first", "hlo_stats", said("`mm` takes the most time: 140 ps."), "has 150 ps in ops"),
+    ("headlines are first", "hlo_stats", said("`mm` takes the most time: 150 ps, 12.5 %."), "has the shares"),
+    ("headlines are first", "hlo_stats", said("`conv` takes the most time."), "no row of ops is called by"),
+    ("parts sum up", "hlo_stats", table("by_op", _shares(0.5, 0.3)), "sum up to 0.8000"),
+    ("parts sum up", "overview_page", cell("steps", "input_ps", 2, 20), "step 2: its parts sum up to 50 ps, it takes 60 ps"),
+    ("shares are shares", "hlo_stats", table("by_op", _shares(1.2, -0.2)), "between -0.2 and 1.2"),
+    ("rates respect peaks", "hlo_stats", cell("ops", "flops_fraction", 2, 1.06), "reaches 1.06 of its peak"),
+    ("rates respect peaks", "hlo_stats", cell("ops", "hbm_bytes_per_s", 2, 1.06e12), "its peak is 1e+12"),
+    ("busy and idle are all", "overview_page", scalar("device_busy_ps", 301), "busy for 301 ps of 300 ps"),
+    ("busy and idle are all", "overview_page", scalar("device_idle_fraction", 0.3), "busy leaves 0.20000"),
+    ("savings are smaller", "hlo_stats", detail("The job would save 110 % of each step."), "110 %"),
+    ("savings are smaller", "hlo_stats", detail("The job would save 27.6 ms of 25.1 ms."), "27.6 ms of 25.1 ms"),
+    ("savings are smaller", "pod_viewer", table("stragglers", _gain(61.0)), "a gain of 61 ps"),
+    ("words fit the framework", "hlo_stats", detail("Avoid block_until_ready in each step."), "'block_until_ready' on a run of PyTorch"),
+    ("words fit the framework", "overview_page", table("recommendations", _advice("Use Keras.")), "'Keras'"),
+    ("verdicts agree", "input_pipeline_analyzer", lambda one: replace(one, verdict=Verdict("good", "Not input-bound.")), "is good"),
+]  # fmt: skip
+
+
+def test_pages_that_agree_have_no_violations() -> None:
+    assert violations(pages()) == []
+
+
+@pytest.mark.parametrize(("rule", "page", "change", "words"), BROKEN, ids=[f"{i} {rule}" for i, (rule, *_) in enumerate(BROKEN)])
+def test_what_is_broken_is_found(rule: str, page: str, change: Change, words: str) -> None:
+    found = [one for one in violations({**pages(), page: change(pages()[page])}) if one.rule == rule]
+    assert found
+    assert page in found[0].pages
+    assert any(words in str(one) for one in found), found
+
+
+def test_a_rate_above_its_peak_may_be_told() -> None:
+    above = cell("ops", "flops_fraction", 2, 1.3)(pages()["hlo_stats"])
+    told = replace(above, diagnostics=(Diagnostic("warning", "`add` reaches 130 % of its peak: the stated peak is too low."),))
+    assert violations({**pages(), "hlo_stats": told}) == []
+
+
+def test_names_from_the_trace_may_name_any_framework() -> None:
+    named = cell("ops", "total_self_time_ps", 0, 150.0)(pages()["hlo_stats"])
+    column = text_column("op", "Operation", ("mm", "IDLE", "jax.numpy.add", "relu"))
+    ops = replace(named.tables["ops"], columns=(column, *named.tables["ops"].columns[1:]))
+    quoting = detail("`jax.numpy.add` comes second.")(table("ops", ops)(named))
+    assert violations({**pages(), "hlo_stats": quoting}) == []
+    assert [one.rule for one in violations({**pages(), "hlo_stats": detail("jax.numpy.add comes second.")(quoting)})] == [
+        "words fit the framework"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "words"),
+    [
+        ("Use `torch.compile`.", "PyTorch", []),
+        ("Use `torch.compile`.", "JAX", ["torch.compile"]),
+        ("End it with prefetch(tf.data.AUTOTUNE).", "JAX", ["tf.data"]),
+        ("End it with prefetch(tf.data.AUTOTUNE).", "JAX, with tf.data", []),
+        ("tf.function(jit_compile=True)", "TensorFlow Serving", []),
+        ("tf.function(jit_compile=True)", "PyTorch", ["tf.function", "jit_compile"]),
+    ],
+)
+def test_words_of_frameworks(text: str, framework: str, words: list[str]) -> None:
+    assert foreign_words(text, framework) == words

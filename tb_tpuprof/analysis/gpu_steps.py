@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.kernel_precision import FULL, HALF, hlo_precision
 from tb_tpuprof.analysis.planes import line_events, planes, step_line_of_gpu
 from tb_tpuprof.analysis.stat_rows import first_ints
-from tb_tpuprof.analysis.step_classes import gpu_class
+from tb_tpuprof.analysis.step_classes import TimeClass, gpu_class
 from tb_tpuprof.analysis.steps import StepParts
 from tb_tpuprof.trace.trace import Trace
 
@@ -83,7 +84,7 @@ def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:
 
 
 def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint8]:
-    """Class of each event of GPU streams; looked at once per pair of name and shape."""
+    """Class of each event of GPU streams: by its name and shape, looked at once per pair; by its program's types where it has one."""
     metadata = trace.events["metadata"][rows].astype(np.int64)
     texts = trace.event_stats.texts("shape")
     shape = np.full(len(rows), -1, np.int64)
@@ -96,4 +97,11 @@ def gpu_classes(trace: Trace, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint
     names = trace.metadata["name"][pairs // n_shapes].tolist()
     shapes = (pairs % n_shapes - 1).tolist()
     classes = [gpu_class(trace.strings[name], trace.strings.get(text)) for name, text in zip(names, shapes, strict=True)]
-    return np.array(classes, np.uint8)[inverse] if len(pairs) else np.empty(0, np.uint8)
+    if not len(pairs):
+        return np.empty(0, np.uint8)
+    result: npt.NDArray[np.uint8] = np.array(classes, np.uint8)[inverse.reshape(-1)]
+    precision = hlo_precision(trace, rows)
+    computes = (result == TimeClass.DEVICE_COMPUTE_32) | (result == TimeClass.DEVICE_COMPUTE_16)
+    result[computes & (precision == FULL)] = TimeClass.DEVICE_COMPUTE_32
+    result[computes & (precision == HALF)] = TimeClass.DEVICE_COMPUTE_16
+    return result

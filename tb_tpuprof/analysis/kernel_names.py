@@ -74,6 +74,8 @@ _ELIGIBLE = re.compile(
     r"|_scaled_mm|_scaled_dot_product_\w+attention\w*|_flash_attention\w*|einsum)$"
     r"|^(cublas|cudnn-conv|custom-call-gemm|triton_gemm|gemm_fusion_dot)"
 )
+# Types in the names of kernels. cuBLAS calls its kernels nvjet_<operands, accumulator, result>: t is bfloat16, h is fp16, q is fp8.
+_HALF = re.compile(r"half|fp16|bf16|bfloat16|nvjet_(sm\d+_)?[thq]|fp8|float8|e4m3|e5m2", re.IGNORECASE)
 _KEPT_NAMES = 16_384
 _LINE = 80
 _LONGEST = 8_192  # what stands behind so many letters of a template's arguments is not looked at
@@ -93,6 +95,11 @@ def library_of(kernel: str, is_compiled: bool = False) -> str:
 def uses_tensor_cores(kernel: str) -> bool:
     """Whether a kernel's name tells of tensor cores (NVIDIA) or matrix cores (AMD)."""
     return _TENSOR_CORE.search(kernel, 0, _LONGEST) is not None and _ORDINARY.search(kernel, 0, _LONGEST) is None
+
+
+def is_half_precision(text: str) -> bool:
+    """Whether a kernel's name, or the shape of its tensor in words, says that it computes in 16 bits or fewer."""
+    return _HALF.search(text, 0, _LONGEST) is not None
 
 
 def is_tensor_core_eligible(op: str, type_: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""Whether kernels compute in 16 bits or fewer: by the HLO instruction that they ran where there is one, else by their names."""
+"""Whether kernels compute in 16 bits or fewer: by the HLO instruction that they ran."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ Rows = npt.NDArray[np.integer]
 UNKNOWN, FULL, HALF = -1, 0, 1
 _NARROW = re.compile(r"(bf16|f16|[sfu][148]\w*)$")  # element types; integers that matrix units take count as well
 _PRODUCTS = ("dot", "convolution", "ragged-dot", "scaled-dot")
-# Types in the names of kernels. cuBLAS calls its kernels nvjet_<operands, accumulator, result>: t is bfloat16, h is fp16, q is fp8.
-_HALF_NAME = re.compile(r"half|fp16|bf16|bfloat16|nvjet_(sm\d+_)?[thq]|fp8|float8|e4m3|e5m2", re.IGNORECASE)
-
-
-def is_half_name(text: str) -> bool:
-    """Whether a kernel's name (or a tensor's shape in words) says 16 bits or fewer."""
-    return _HALF_NAME.search(text, 0, 8_192) is not None
 
 
 def hlo_precision(trace: Trace, rows: Rows) -> npt.NDArray[np.int8]:

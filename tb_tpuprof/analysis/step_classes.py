@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import is_explicit_step, is_fetch, parse_op
+from tb_tpuprof.analysis.kernel_names import is_half_precision
 from tb_tpuprof.analysis.python_frames import frame_of, is_compilation
 from tb_tpuprof.trace.collectives import is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
@@ -98,13 +99,10 @@ def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]
     return result
 
 
-_HALF_WORDS = ("half", "fp16", "bf16", "bfloat16")
-
-
 def gpu_class(name: str, shape: str = "") -> TimeClass:
     """Class of an event on a GPU's stream by its name, and the `shape` stat of older traces.
 
-    Kernels count as 16 bit when the shape, or without one the name, tells of half precision or bfloat16; as 32 bit otherwise.
+    Kernels count as 16 bit when the shape, or without one the name, says 16 bits or fewer; as 32 bit otherwise.
     (XProf knows no bfloat16: to it a model that computes in it is one of 32 bits.)
     """
     if name[:6].lower() == "memcpy":
@@ -113,5 +111,4 @@ def gpu_class(name: str, shape: str = "") -> TimeClass:
             return _COPY_CLASSES[kind]
     if is_collective_kernel(name):
         return TimeClass.DEVICE_COLLECTIVES
-    text = (shape or name).lower()
-    return TimeClass.DEVICE_COMPUTE_16 if any(word in text for word in _HALF_WORDS) else TimeClass.DEVICE_COMPUTE_32
+    return TimeClass.DEVICE_COMPUTE_16 if is_half_precision(shape or name) else TimeClass.DEVICE_COMPUTE_32

@@ -120,11 +120,14 @@ def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bo
     return any(bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any()) for i in lines.tolist())
 
 
-def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool) -> Segments:
+def segments(
+    trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool, has_device: bool = False
+) -> Segments:
     """One line's time by what the innermost event that says something says (see the module's picture).
 
     `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and whether they are the
-    steps (annotations) or only begin them (runs of functions).
+    steps (annotations) or only begin them (runs of functions). `has_device`: the model computes elsewhere, so that calls of the
+    runtime inside of a loader, such as transfers, are loading, too.
     """
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents(trace)[rows].astype(np.int32)
@@ -135,6 +138,9 @@ def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], marker
     if are_steps:
         here[mine] = STEP_MARKER
     klass, named = _resolved(trace, rows, parent, here, kind)
+    if has_device:
+        loader = _nearest(parent, (here == STEP_MARKER) | (kind == Kind.LOADER))
+        klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = TimeClass.HOST_WAIT_LOADER
     start, end, owner = _innermost(trace, rows, parent)
     said = klass[owner] != TimeClass.UNKNOWN
     owner = owner[said]

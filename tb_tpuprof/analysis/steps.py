@@ -115,6 +115,11 @@ def steps(trace: Trace) -> Steps:
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         if len(windows(trace).row):
             return assemble(trace, window_parts(trace), computes, "annotation")
+        from tb_tpuprof.analysis.gpu_host_steps import gpu_host_steps
+
+        marked = gpu_host_steps(trace)
+        if len(marked) or marked.n_incomplete:
+            return marked
         return assemble(trace, gpu_parts(trace), computes, "device")
     from tb_tpuprof.analysis.host_steps import host_steps
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.kernel_precision import HALF, UNKNOWN, hlo_precision, is_half_name
+from tb_tpuprof.analysis.kernel_names import is_half_precision
+from tb_tpuprof.analysis.kernel_precision import HALF, UNKNOWN, hlo_precision
 from tb_tpuprof.ingest.opening import open_trace
 from tests.builders import drawing
 
@@ -26,7 +27,7 @@ DATA = Path(__file__).parents[1] / "data" / "gpu"
     ],
 )
 def test_names_of_kernels_say_their_precision(name: str, is_half: bool) -> None:
-    assert is_half_name(name) == is_half
+    assert is_half_precision(name) == is_half
 
 
 def test_the_program_says_the_precision_of_its_kernels() -> None:

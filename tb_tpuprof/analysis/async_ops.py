@@ -76,9 +76,10 @@ def _starts(trace: Trace) -> tuple[Int64s, npt.NDArray[np.bool_]]:
     starts: dict[tuple[int, int, str], int] = {}
     dones: list[tuple[int, str, str]] = []
     for row, name in enumerate(trace.strings.take(trace.event_names.astype(np.int64))):
-        half = _HALF.fullmatch(name) if program[row] != -1 and ("-start" in name or "-done" in name) else None
+        own = name.partition(" = ")[0]  # where there is no display name the name is the whole HLO text
+        half = _HALF.fullmatch(own) if program[row] != -1 and ("-start" in own or "-done" in own) else None
         if half and half[2] == "start":
-            starts[plane[row], program[row], name.lstrip("%")] = row
+            starts[plane[row], program[row], own.lstrip("%")] = row
         elif half:
             dones.append((row, f"{half[1]}-start{half[3]}", trace.strings.get(int(trace.metadata["name"][row]))))
     start_of = np.full(n, -1, np.int64)

@@ -27,10 +27,10 @@ _NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopp
 class Hardware:
     """`kind`: TPU, GPU or CPU. Peaks are of one device (TPU: core), 0 where unknown; `shared_bytes_per_s` is on-chip memory.
 
-    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data sheet, where the trace contradicts it; the trace;
-    what multiprocessors and clock give (GPU); the data sheet. `model`: the exact model, where name, memory or clock tell it. `n_chips`:
-    of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of `n_partitions` devices each: how the program that runs
-    on most devices, of all hosts, is spread over them; 0 if not known.
+    Where peaks of compute and memory come from (`peak_sources`), in this order: the user's file; the data sheet, where the trace
+    contradicts it; the trace; what multiprocessors and clock give (GPU); the data sheet. `model`: the exact model, where name, memory
+    or clock tell it. `n_chips`: of TPUs whose trace tells which cores share a chip, else 0. `n_replicas` of `n_partitions` devices
+    each: how the program that runs on most devices, of all hosts, is spread over them; 0 if not known.
     """
 
     kind: str

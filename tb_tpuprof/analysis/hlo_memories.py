@@ -65,9 +65,14 @@ class HloMemories:
                 self._peaks = tuple(ProgramPeak(program, self._peak(program) if is_small else None) for program in self.programs)
             return self._peaks
 
-    def largest(self) -> Program | None:
-        """The program with the highest peak, else the one with the largest HLO; None without programs."""
-        best = max(self.peaks(), key=lambda item: (item.peak_bytes or -1, item.program.size_bytes), default=None)
+    def largest(self, among: frozenset[str] = frozenset()) -> Program | None:
+        """The program with the highest peak, else the one with the largest HLO; None without programs.
+
+        Of programs with the titles `among` where there are any: those that ran.
+        """
+        known = [item for item in self.peaks() if item.peak_bytes is not None] or list(self.peaks())
+        chosen = [item for item in known if item.program.title in among] or known
+        best = max(chosen, key=lambda item: (item.peak_bytes or -1, item.program.size_bytes), default=None)
         return best.program if best else None
 
     def _peak(self, program: Program) -> int | None:

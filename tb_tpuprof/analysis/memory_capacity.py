@@ -16,6 +16,7 @@ _SPACES = {
     "TPU": {0: "HBM", 1: "VMEM", 2: "Sync flags", 3: "SMEM", 5: "Host memory"},
     "GPU": {0: "Device memory", 1: "Collective memory", 2: "Temp buffers", 5: "Host memory"},
     "CPU": {0: "Main memory", 5: "Host memory"},
+    "": {0: "Device memory", 5: "Host memory"},
 }
 
 
@@ -29,5 +30,5 @@ def capacity_bytes(machine: Hardware, color: int) -> int:
 
 
 def space_name(kind: str, color: int) -> str:
-    """Name of a memory space on a TPU, GPU or CPU."""
+    """Name of a memory space on a TPU, GPU or CPU, or on a device of unknown kind (empty)."""
     return _SPACES.get(kind, {}).get(color, f"Memory space {color}")

@@ -37,7 +37,8 @@ NEAR_A_LIMIT = 0.3  # of a peak: below, the operation waits for something else t
 class Roofs:
     """Peaks of one device (TPU: core), 0 where unknown: FLOP/s, and bytes/s of each memory of SPACES.
 
-    `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed. `sources`: where peaks of compute and HBM come from.
+    `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed. `sources`: where peaks of compute
+    and HBM come from.
     """
 
     flops_per_s: float

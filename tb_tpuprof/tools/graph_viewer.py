@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.hlo_dot import dot_text, json_text
 from tb_tpuprof.analysis.hlo_graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
 from tb_tpuprof.analysis.hlo_search import matching_rows
@@ -26,6 +27,7 @@ from tb_tpuprof.tools.graph_tables import (
     programs_table,
 )
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program, Programs
 from tb_tpuprof.units import format_fraction, format_time
@@ -37,11 +39,13 @@ _MOST_SEARCHED = 200  # characters
 
 @dataclass(frozen=True)
 class _Source:
-    """A host's programs, and by program id the times of its instructions where they are asked for."""
+    """A host's programs, and by program id the times of its instructions where they are asked for, sums over `n_devices` of a kind."""
 
     programs: Programs
     times: Mapping[int, ProgramTimes]
     with_times: bool
+    kind: str = ""
+    n_devices: int = 0
 
     def total_ps(self, program: Program) -> int:
         return int(self.times.get(program.program_id, NO_TIMES).time_ps.sum())
@@ -71,11 +75,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     scalars = {
         "n_instructions": Scalar(module.n_instructions, "count", "Instructions"),
         "n_computations": Scalar(len(module.computations), "count", "Computations"),
-        **(_time_scalars(timed, center) if source.with_times else {}),
+        **(_time_scalars(timed, center, source) if source.with_times else {}),
         "n_cut": Scalar(graph.n_cut, "count", "Nodes within the radius that are not shown"),
         "center": Scalar(center, "id", "Node in the middle"),
     }
-    verdict = _verdict(program, timed, center)
+    verdict = _verdict(program, timed, center, source)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module))
 
 
@@ -84,15 +88,17 @@ def _source(session: Session, host: str, with_times: bool) -> _Source:
     if not with_times:
         return _Source(session.outline(host).programs, {}, False)
     trace = session.trace(host)
-    return _Source(trace.programs, hlo_times(trace), True)
+    machine = hardware(trace)
+    return _Source(trace.programs, hlo_times(trace), True, machine.kind, machine.n_devices if machine.kind == "TPU" else 0)
 
 
-def _time_scalars(timed: Timed, center: int) -> dict[str, Scalar]:
+def _time_scalars(timed: Timed, center: int, source: _Source) -> dict[str, Scalar]:
     time, n = timed.times.at(center)
     total = timed.total_ps
+    each, of_op = (summed(value, source.n_devices, source.kind) for value in (total, time))
     return {
-        "program_time_ps": Scalar(total or None, "ps", "Time of the program's instructions", "" if total else "not traced"),
-        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", "" if n else "not traced"),
+        "program_time_ps": Scalar(total or None, "ps", "Time of the program's instructions", each if total else "not traced"),
+        "op_time_ps": Scalar(time if n else None, "ps", "Time of the instruction", of_op if n else "not traced"),
     }
 
 
@@ -199,7 +205,7 @@ def _chosen_table(module: HloModule, program: Program, center: int) -> Table:
     )
 
 
-def _verdict(program: Program, timed: Timed, center: int) -> Verdict:
+def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Verdict:
     module = timed.module
     time, n = timed.times.at(center)
     name, opcode = module.name(center), module.opcode(center)
@@ -208,8 +214,9 @@ def _verdict(program: Program, timed: Timed, center: int) -> Verdict:
     details: tuple[str, ...] = ("No events of it were traced.",) if timed.with_times else ("Its time is still to be read from the events.",)
     if n:
         share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
+        each = f" ({per})" if (per := summed(time, source.n_devices, source.kind)) else ""
         most = ", more than any other instruction" if center == _first(timed) else ""
-        details = (f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{share}{most}.",)
+        details = (f"It ran {f'{n:,} times' if n > 1 else 'once'} and took {format_time(time)}{each}{share}{most}.",)
     if op_name := module.text("op_name", center):
         details = (*details, f"It comes from `{op_name[:300]}`.")
     steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)

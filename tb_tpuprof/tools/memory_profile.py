@@ -94,7 +94,7 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
         scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"
     else:
         scattered = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
-    share = f"; {format_fraction(peak.used_fraction)} of the capacity" if peak.capacity_bytes else ""
+    share = f"; {format_fraction(peak.used_fraction)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
     is_told = {
         "lifetime": peak.lifetime_peak_bytes >= 0,
         "free": peak.free_bytes >= 0,
@@ -107,7 +107,7 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
             "since the process began" if is_told["lifetime"] else _UNTOLD,
         ),
         "capacity_bytes": Scalar(
-            peak.capacity_bytes or None, "bytes", "Capacity", _capacity_note(peak) if peak.capacity_bytes else _UNTOLD
+            peak.capacity_bytes or None, "bytes", _pool_title(peak), _capacity_note(peak) if peak.capacity_bytes else _UNTOLD
         ),
         "n_allocations": Scalar(peak.n_allocations, "count", "Allocations", "in the capture"),
         "n_deallocations": Scalar(peak.n_deallocations, "count", "Deallocations", "in the capture"),
@@ -122,8 +122,17 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
     }  # fmt: skip
 
 
+def _pool_title(peak: MemoryPeak) -> str:
+    """XLA's and TensorFlow's allocators report the pool that they manage, PyTorch's the memory of the device."""
+    return "Allocator's pool" if peak.held_bytes < 0 else "Chip memory"
+
+
+def _pool_words(peak: MemoryPeak) -> str:
+    return "the allocator's pool" if peak.held_bytes < 0 else "chip memory"
+
+
 def _capacity_note(peak: MemoryPeak) -> str:
-    return "stack, heap and free" if peak.held_bytes < 0 else "the device's memory"
+    return "stack, heap and free: what the allocator manages" if peak.held_bytes < 0 else "of the device"
 
 
 def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
@@ -131,7 +140,8 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     peak = chosen.peak
     share = format_fraction(peak.used_fraction)
     name = chosen.full_name if len({memory.host for memory in memories}) > 1 else peak.name
-    held, whole = format_bytes(peak.used_bytes), f", {share} of {format_bytes(peak.capacity_bytes)}" if peak.capacity_bytes else ""
+    held = format_bytes(peak.used_bytes)
+    whole = f", {share} of the {format_bytes(peak.capacity_bytes)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
     text = f"`{name}` holds {held} at its peak{whole}, at {format_time(peak.start_ps)}."
     details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
     others = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]

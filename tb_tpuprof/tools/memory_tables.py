@@ -72,7 +72,7 @@ def memories_table(memories: Sequence[Memory]) -> Table:
             Column("peak_bytes", "Peak", numbers("used_bytes"), "bytes", description="Stack and heap together, in the capture"),
             Column("used_fraction", "Of capacity", numbers("used_bytes") / capacity, "fraction", description="At the peak"),
             Column("peak_ps", "Peak at", numbers("start_ps"), "ps", description="Since the trace's start"),
-            Column("capacity_bytes", "Capacity", capacity, "bytes", description="Stack, heap and free at the peak"),
+            Column("capacity_bytes", "Capacity", capacity, "bytes", description="The allocator's pool; PyTorch: the chip's memory"),
             Column("lifetime_peak_bytes", "Lifetime peak", known(numbers("lifetime_peak_bytes")), "bytes",
                    description="Since the process began"),
             Column("stack_bytes", "Stack", numbers("stack_bytes"), "bytes", description="Reserved by programs, at the peak"),

@@ -12,6 +12,8 @@ from tb_tpuprof.analysis.hlo_memories import HloMemories, hlo_memories
 from tb_tpuprof.analysis.hlo_memory import CATEGORIES, TEMPORARY, SpaceMemory, scoped_vmem
 from tb_tpuprof.analysis.hlo_memory_advice import Advice, advice
 from tb_tpuprof.analysis.memory_capacity import capacity_bytes, space_name
+from tb_tpuprof.analysis.program_kind import kind_of_programs, program_kind
+from tb_tpuprof.analysis.ran_programs import ran_programs
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
@@ -20,12 +22,14 @@ from tb_tpuprof.tools.hlo_memory_tables import Steps, allocations_table, blocks_
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
+from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_bytes, format_fraction
 
 _FULL, _NEARLY = 0.95, 0.8
 _MUCH_PADDING = 0.1
 _VMEM = 1
 _MOST_DETAILS = 3
+_CHIP = "of one device; the allocator's pool on the memory profile is what of it programs can use"
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -34,7 +38,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     trace = session.outline(host)
     memories = hlo_memories(trace)
     wanted = str(params.get("program", ""))
-    program = program_named(memories.programs, wanted) if wanted else memories.largest()
+    program = program_named(memories.programs, wanted) if wanted else memories.largest(_ran(session, host, trace))
     if program is None:
         raise ToolUnavailable(TOOL.name, REASON, REMEDY)
     colors = memories.colors(program)
@@ -45,7 +49,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, reason, "Choose another program, or capture with a profiler that stores buffer assignments.")
     if color not in colors:
         raise BadParameter("space", color, f"one of {', '.join(map(str, colors))} for {program.title}")
-    module, machine = memories.module(program), hardware(trace)
+    module, machine = memories.module(program), _machine(trace, memories, program)
     steps = _steps(memory, params)
     live, n_small = live_table(module, memory)
     blocks, n_hidden = blocks_table(module, memory, steps)
@@ -66,6 +70,26 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     }
     verdict = _verdict(module, program, memory, machine, found)
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, _diagnostics(module, memory))
+
+
+def _ran(session: Session, host: str, trace: Trace) -> frozenset[str]:
+    """Titles of the programs that ran in the capture; none where there is only HLO."""
+    return session.get(ran_programs, host) if len(trace.plane_names) else frozenset()
+
+
+def _machine(trace: Trace, memories: HloMemories, program: Program) -> Hardware:
+    """The device; where there is only HLO its kind is that which the program, or another one of the run, was compiled for."""
+    if len(trace.plane_names):
+        return hardware(trace)
+    others = (memories.module(other) for other in sorted(memories.programs, key=lambda one: one.size_bytes, reverse=True))
+    kind = program_kind(memories.module(program)) or kind_of_programs(others)
+    return Hardware(kind, f"{kind} of unknown model" if kind else "unknown", 0)
+
+
+def _space_in_words(machine: Hardware, color: int) -> str:
+    """A memory space within a sentence, and that the device is not known where it is not."""
+    name = _in_words(space_name(machine.kind, color))
+    return name if machine.n_devices or machine.device == "CPU" or color else f"{name} (device unknown)"
 
 
 def _steps(memory: SpaceMemory, params: Params) -> Steps:
@@ -119,7 +143,7 @@ def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
     padding = memory.peak_bytes - memory.peak_unpadded_bytes
     n_steps, capacity = len(memory.heap.instruction), capacity_bytes(machine, memory.color)
     share = f"{format_fraction(padding / memory.peak_bytes)} of the peak" if padding * 10_000 > memory.peak_bytes else ""
-    device = f"{format_fraction(memory.peak_bytes / capacity)} of the device's {format_bytes(capacity)}" if capacity else ""
+    device = f"{format_fraction(memory.peak_bytes / capacity)} of the chip's {format_bytes(capacity)}" if capacity else ""
     unused, peak = format_bytes(memory.allocated_bytes - memory.peak_bytes), memory.heap.peak if memory.heap.peak >= 0 else None
     scalars = {
         "peak_bytes": Scalar(memory.peak_bytes, "bytes", "Peak", device),
@@ -136,7 +160,7 @@ def _scalars(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
         "first_step": Scalar(steps.first, "id", "First step shown"),
         "last_step": Scalar(steps.last, "id", "Last step shown"),
         "space": Scalar(memory.color, "id", "Memory space"),
-        "capacity_bytes": Scalar(capacity or None, "bytes", "Memory of one device", "" if capacity else "not known"),
+        "capacity_bytes": Scalar(capacity or None, "bytes", "Chip memory", _CHIP if capacity else "not known"),
         "temporary_allocated_bytes": Scalar(_temporary_bytes(memory), "bytes", "Temporary allocations"),
     }  # fmt: skip
     if memory.color == _VMEM:
@@ -150,7 +174,7 @@ def _temporary_bytes(memory: SpaceMemory) -> int:
 
 
 def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: Hardware, found: Sequence[Advice]) -> Verdict:
-    name, peak = _in_words(space_name(machine.kind, memory.color)), memory.peak_bytes
+    name, peak = _space_in_words(machine, memory.color), memory.peak_bytes
     capacity = capacity_bytes(machine, memory.color)
     if not peak:
         used, row = scoped_vmem(module) if memory.color == _VMEM else (0, -1)
@@ -159,7 +183,7 @@ def _verdict(module: HloModule, program: Program, memory: SpaceMemory, machine: 
         )
         return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
     fraction = peak / capacity if capacity else 0.0
-    of = f", {format_fraction(fraction)} of the {format_bytes(capacity)} of a device ({machine.device})" if capacity else ""
+    of = f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.device})" if capacity else ""
     where = ""
     if memory.heap.peak >= 0 and (row := int(memory.heap.instruction[memory.heap.peak])) >= 0:
         where = f" The peak is at `{module.name(row)}`, step {memory.heap.peak:,} of {len(memory.heap.instruction):,}."
@@ -217,7 +241,9 @@ TOOL = Tool(
     needs_trace=False,
     hosts="one",
     params=(
-        Param("program", "Program", "text", None, "Title, id or name of a program; absent: the one with the highest peak"),
+        Param(
+            "program", "Program", "text", None, "Title, id or name of a program; absent: of those that ran the one with the highest peak"
+        ),
         Param("space", "Memory space", "int", 0, "XLA's number of the memory space: 0 main memory, on TPU 1 VMEM, 5 the host"),
         Param("first_step", "First step", "int", None, "First step of the timeline and the map; absent: the beginning"),
         Param("last_step", "Last step", "int", None, "Last step of the timeline and the map; absent: the end"),

@@ -26,9 +26,9 @@ def made(*ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[s
     return HloOps(
         program=np.array([op[0] for op in ops], np.int64), name=words_of([op[1] for op in ops]), category=words_of([op[2] for op in ops]),
         provenance=words_of([op[3] for op in ops]), source=none, twin=words_of([(twins or {}).get(op[1], "") for op in ops]), core=none,
-        n_occurrences=ints, time_ps=time, self_ps=time, normalized_ps=time, stall_ps=0 * time, thread_ps=0 * time - 1, energy_j=0 * one,
-        work=Work(one, one, 2 * one, space, np.ones(n, np.bool_)), instruction=ints - 2, metadata=ints - 2, host=ints - 1, span_ps=span_ps,
-        n_devices=1, kind="TPU", programs={op[0]: f"p{op[0]}" for op in ops},
+        n_occurrences=ints, time_ps=time, self_ps=time, normalized_ps=time, stall_ps=0 * time, work_ps=time, thread_ps=0 * time - 1,
+        energy_j=0 * one, work=Work(one, one, 2 * one, space, np.ones(n, np.bool_), np.ones(n, np.bool_)), instruction=ints - 2,
+        metadata=ints - 2, host=ints - 1, span_ps=span_ps, n_devices=1, kind="TPU", programs={op[0]: f"p{op[0]}" for op in ops},
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_duplicates_are_grouped_where_there_are_several() -> None:
 
 def test_containers_count_time_but_no_work() -> None:
     tree = op_tree(made((1, "while.1", "while", "", 5), (1, "f.1", "x", "", 4)), "program", False, 100)
-    assert (tree.self_ps[0], tree.flops[0], tree.space_bytes[0][0]) == (9, 10, 20)
+    assert (tree.self_ps[0], tree.work.flops[0], tree.work.space_bytes[0][0]) == (9, 10, 20)
 
 
 def test_the_shortest_beyond_the_limit_are_left_out_but_count() -> None:
@@ -108,7 +108,7 @@ def test_every_node_is_the_sum_of_its_children(ops: list[tuple[int, str, str, st
     assert (below[inner] == tree.self_ps[inner]).all()
     assert (tree.parent < np.arange(len(tree))).all()
     assert sorted(tree.op[tree.op >= 0].tolist()) == list(range(len(ops)))
-    assert tree.flops[0] == pytest.approx(10 * sum(op[2] not in ("call", "while") for op in ops))
+    assert tree.work.flops[0] == pytest.approx(10 * sum(op[2] not in ("call", "while") for op in ops))
 
 
 def test_many_texts_are_looked_for_in_time_in_proportion() -> None:

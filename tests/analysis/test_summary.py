@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.op_metrics import no_ops
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.peaks import nvidia_flops_per_cycle
 from tb_tpuprof.analysis.recommend import finding
+from tb_tpuprof.analysis.roofline import limit_text
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, no_steps
 from tb_tpuprof.analysis.summary import summary
@@ -54,7 +55,11 @@ def test_unknown_generations_count_as_the_nearest_older() -> None:
 
 def test_an_operation_is_bound_by_what_it_uses_most() -> None:
     machine = Hardware("GPU", "x", 1, 100.0, 100.0, 1000.0)
-    assert [machine.bound_by(*rates) for rates in ((50, 20), (10, 20), (0, 0))] == ["Compute", "HBM", "Unknown"]
+    found = [machine.nearest_limit(*rates) for rates in ((50, 20), (10, 20), (0, 0))]
+    assert found == [("Compute", 0.5), ("HBM", 0.2), ("Unknown", 0.0)]
+    limits = [limit_text(*nearest, name) for nearest, name in zip(found, ("dot", "add", "x"), strict=True)]
+    assert limits == ["Compute", "Below every limit", "Unknown"]
+    assert limit_text("HBM", 0.9, "jit(f)/copy-done.4") == "Waiting"
     assert sum_hardware([Hardware("CPU", "CPU", 0), machine]).device == "x"
 
 

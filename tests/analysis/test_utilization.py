@@ -164,19 +164,22 @@ def test_multiprocessors_and_clock_give_what_the_data_sheets_say() -> None:
         assert hardware(native(gpu_xspace(job))).peak_flops_per_s == pytest.approx(tera * 1e12, rel=0.01), capability
 
 
-def test_the_trace_wins_over_the_user_who_wins_over_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_wins_over_the_trace_which_wins_over_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = TpuJob(peak_flops_per_s=0, peak_bytes_per_s=0)
     from_table = hardware(tpu(silent))
     assert (from_table.peak_flops_per_s, from_table.peak_hbm_bytes_per_s) == (197e12, 819e9)
-    assert from_table.peak_source.startswith("https://cloud.google.com/")
+    assert from_table.peak_source.startswith("data sheet https://cloud.google.com/")
     own = tmp_path / "peaks.json"
     own.write_text(json.dumps({"tpu v5 lite": {"flops_per_s": 150e12}}))
     monkeypatch.setenv(PEAKS_VARIABLE, str(own))
     from_user = hardware(tpu(silent))
     assert (from_user.peak_flops_per_s, from_user.peak_hbm_bytes_per_s) == (150e12, 819e9)
-    assert from_user.peak_source.startswith(f"{own}; https://")
-    stated = hardware(tpu(TpuJob(peak_flops_per_s=100e12)))
-    assert (stated.peak_flops_per_s, stated.peak_source) == (100e12, "")
+    assert from_user.peak_source.startswith(f"compute: {own}; memory: data sheet https://")
+    over_trace = hardware(tpu(TpuJob(peak_flops_per_s=160e12)))
+    assert (over_trace.peak_flops_per_s, over_trace.peak_sources) == (150e12, (str(own), "the trace"))
+    monkeypatch.delenv(PEAKS_VARIABLE)
+    stated = hardware(tpu(TpuJob(peak_flops_per_s=160e12)))
+    assert (stated.peak_flops_per_s, stated.peak_source) == (160e12, "the trace")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ _TOUCHING = "an operation that begins when its step does is its step's: the peer
 _HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
+    ("tpu_sparse", "op_profile", "*: HBM"): "122 % of the peak is shown, with a diagnostic; the peer caps it at 100 %",
     ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,
     ("tpu*", "overview_page", "memory_bw_utilization_*"): _PEAKS,
     ("tpu*", "overview_page", "verdict on the input"): "the peer's overview has no verdict on TPUs; ours is the input pipeline analyser's",
@@ -248,8 +249,8 @@ def operations(payload: Payload, answer: Any, _is_tpu: bool) -> list[Compared]:
         ):  # fmt: skip
             value = ours[column] / scale
             found.append(Compared(tool, f"{name}: {other}", 0.0 if value != value else value, theirs[other]))
-        for column in ("type", "bound_by", "eager"):
-            found.append(Compared(tool, f"{name}: {column}", ours[column], theirs[column]))
+        for column, other in (("type", "type"), ("nearest_limit", "bound_by"), ("eager", "eager")):
+            found.append(Compared(tool, f"{name}: {other}", ours[column], theirs[other]))
     return found
 
 

@@ -20,9 +20,9 @@ _TIMES = {
 _RATES = {
     "measured_memory_bw": ("memory_bandwidth_bytes_per_s", 1 / _GIB), "hbm_bw": ("hbm_bytes_per_s", 1 / _GIB),
     "cmem_read_bw": ("cmem_read_bytes_per_s", 1 / _GIB), "cmem_write_bw": ("cmem_write_bytes_per_s", 1 / _GIB),
-    "operational_intensity": ("operational_intensity_flops_per_byte", 1.0),
+    "operational_intensity": ("all_memories_flops_per_byte", 1.0),
 }  # fmt: skip
-HLO = {**_TIMES, **_RATES, "total_self_time_percent": ("self_fraction", 100.0), "model_flop_rate": ("flop_rate_flops_per_s", 1e-9)}
+HLO = {**_TIMES, **_RATES, "total_self_time_percent": ("device_time_fraction", 100.0), "model_flop_rate": ("flop_rate_flops_per_s", 1e-9)}
 MEASURES = {
     **_RATES, "total_time": ("total_time_ps", _US), "total_time_per_core": ("time_per_device_ps", _US),
     "measured_flop_rate": ("flop_rate_flops_per_s", 1e-9), "model_flop_rate": ("model_flops_per_s", 1e-9),
@@ -33,7 +33,7 @@ MEASURES = {
     "bottleneck_operational_intensity": ("bound_flops_per_byte", 1.0),
 }  # fmt: skip
 ROOFLINE = {
-    **MEASURES, **_TIMES, "total_self_time_percent": ("self_fraction", 1.0), "total_time_in_percentage": ("time_fraction", 1.0),
+    **MEASURES, **_TIMES, "total_self_time_percent": ("device_time_fraction", 1.0), "total_time_in_percentage": ("time_fraction", 1.0),
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def _number(value: Any, factor: float) -> float:
 
 def _columns(name: str, mine: dict[str, Any], peer: dict[str, Any], columns: dict[str, tuple[str, float]]) -> list[Field]:
     found = [Field(f"{name}: {theirs}", _number(mine[ours], factor), peer[theirs]) for theirs, (ours, factor) in columns.items()]
-    return [*found, Field(f"{name}: bound_by", str(mine["bound_by"]), peer["bound_by"])]
+    return [*found, Field(f"{name}: bound_by", str(mine["nearest_limit"]), peer["bound_by"])]
 
 
 def _stats(session: Session, answer: Any) -> list[Field]:

@@ -24,17 +24,17 @@ _IDS = re.compile(r"\((\d+)\)$")
 _TITLE = re.compile(r"title='([^']*)'", re.DOTALL)
 # The peer's columns and ours, beside those of live_compiled.
 _HLO_NUMBERS = {
-    **HLO, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_fraction", 100.0),
+    **HLO, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_device_fraction", 100.0),
     "dma_stall_percent": ("dma_stall_fraction", 1.0), "normalized_flop_rate": ("normalized_flops_per_s", 1e-9),
     "vdd_energy": ("energy_j", 1.0),
 }  # fmt: skip
-_HLO_TEXTS = {"category": "category", "tf_op_name": "provenance", "core_type": "core", "bound_by": "bound_by"}
+_HLO_TEXTS = {"category": "category", "tf_op_name": "provenance", "core_type": "core", "bound_by": "nearest_limit"}
 _HLO_FLAGS = {"hlo_rematerialization": "is_rematerialized", "outside_compilation": "is_outside_compiled"}
 _HLO_OTHERS = ("program_id", "hlo_op_name", "hlo_op_expression", "source_info")
 # Columns that the peer has and we have not: what stands in them.
 _HLO_LEFT_OUT = ("autotuned", "parent_op_name")
 _ROOFLINE_NUMBERS = {
-    **ROOFLINE, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_fraction", 1.0),
+    **ROOFLINE, "rank": ("rank", 1.0), "cumulative_total_self_time_percent": ("cumulative_device_fraction", 1.0),
 }  # fmt: skip
 _ROOFLINE_OTHERS = ("step", "category", "operation", "bound_by", "include_infeed_outfeed", "hlo_module_id", "source_info")
 _ROOFLINE_LEFT_OUT = ("dma_stall_percent",)
@@ -83,7 +83,7 @@ def _columns(compared: set[str], left_out: tuple[str, ...], answer: Any, listed:
 def stats(session: Session, answer: Any) -> Iterator[Field]:
     """Operations of HLO stats, by program and name."""
     payload, peer = payload_of(session, hlo_stats.TOOL), rows(answer)
-    listed = table(payload.tables["ops"]) if payload else []
+    listed = _with_running_sum(table(payload.tables["ops"])) if payload else []
     mine = {(_id(row["program"]), row["op"]): row for row in listed}
     theirs = {(row["program_id"], row["hlo_op_name"]): row for row in peer}
     yield Field("operations", _keys(mine), _keys(theirs))
@@ -99,6 +99,15 @@ def stats(session: Session, answer: Any) -> Iterator[Field]:
             yield Field(f"{name}: {theirs_of}", "Yes" if ours[flag] else "No", row[theirs_of])
         yield Field(f"{name}: hlo_op_expression", ours["expression"], row["hlo_op_expression"][:MAX_EXPRESSION])
         yield Field(f"{name}: source_info", ours["source"], _source(row["source_info"]))
+
+
+def _with_running_sum(listed: list[Row]) -> list[Row]:
+    """Rows with the sum of the device time's shares so far: the peer's shares have idle time in them."""
+    total = 0.0
+    for row in listed:
+        total += number(row["device_time_fraction"])
+        row["cumulative_device_fraction"] = total
+    return listed
 
 
 def _source(html: str) -> str:
@@ -126,7 +135,7 @@ def roofline(session: Session, answer: Any) -> Iterator[Field]:
 
 
 def _roofline_ops(label: str, payload: Payload | None, peer: list[Row]) -> Iterator[Field]:
-    mine = {(_id(row["program"]), row["op"]): row for row in table(payload.tables["ops"])} if payload else {}
+    mine = {(_id(row["program"]), row["op"]): row for row in _with_running_sum(table(payload.tables["ops"]))} if payload else {}
     theirs = {(row["hlo_module_id"], row["operation"]): row for row in peer}
     yield Field(f"{label}: operations", _keys(mine), _keys(theirs))
     for key in sorted(set(mine) & set(theirs)):
@@ -134,7 +143,7 @@ def _roofline_ops(label: str, payload: Payload | None, peer: list[Row]) -> Itera
         yield from _numbers(name, ours, row, _ROOFLINE_NUMBERS)
         yield Field(f"{name}: step", "Total", row["step"])
         yield Field(f"{name}: category", ours["category"], row["category"])
-        yield Field(f"{name}: bound_by", ours["bound_by"], row["bound_by"])
+        yield Field(f"{name}: bound_by", ours["nearest_limit"], row["bound_by"])
         yield Field(f"{name}: source_info", ours["source"], _source(row["source_info"]))
 
 
@@ -152,7 +161,7 @@ def _roofline_steps(label: str, payload: Payload | None, peer: list[Row]) -> Ite
     for step in sorted(set(mine) & set(theirs)):
         name = f"{label}: step {step}"
         yield from _numbers(name, mine[step], theirs[step], MEASURES)
-        yield Field(f"{name}: bound_by", mine[step]["bound_by"], theirs[step]["bound_by"])
+        yield Field(f"{name}: bound_by", mine[step]["nearest_limit"], theirs[step]["bound_by"])
         whole = ("Program", "Program", "0", "", 0.0, 0.0, 0.0)
         names = ("category", "operation", "hlo_module_id", "source_info", "total_self_time", "avg_self_time", "rank")
         yield Field(f"{name}: what is said of all programs", str(whole), str(tuple(theirs[step][name] for name in names)))

@@ -13,10 +13,10 @@ _JAX_CPU, _TF_GPU = "corpus_own_jax_cpu__mlp", "corpus_xprof_gpu_multi_worker__*
 
 _ELEMENTS = "an element is a FLOP, as in XLA's own cost analysis; the peer's GPU model gives 3 for an addition, up to hundreds for exp"
 _CUBLAS = "cuBLAS calls are work; the peer says 0 FLOPs and 0 bytes"
-_GEMM_FUSION = "a fusion reads each byte of its operands once; the peer counts a matrix fusion's operands once per use"
 _CUDNN = "a cuDNN call's bytes are HBM's, its workspace among them; the peer has most of them in no memory"
 _SUMS = "sums over operations whose work differs, see there"
-_HOST_COPY = "a copy whose breakdown names no bytes in HBM (it starts or ends in the host's memory): the peer counts all as HBM's here only"
+_ASYNC = "a copy's bytes count once, where it ends, and over all of its time; the peer counts them for both halves, each over its own time"
+_HBM3 = "the data sheet's peak of MI300X; the peer believes ROCm's tracer, which counts half of the transfers of HBM3"
 _CPU = "XLA:CPU's operations are listed; the peer's page is empty"
 _NO_OPS = "no compiled operation, so no page, and it says why; the peer shows steps without operations"
 _NO_STEPS = "there are no steps; the peer's average of none is a row of zeros"
@@ -61,7 +61,6 @@ def _of_ops(run: str, op: str, columns: tuple[str, ...], why: str) -> dict[Key, 
 
 _WORK: dict[Key, str] = {
     **_of_ops(_JAX08, "custom-call.1", (*_INTENSITIES, *_FLOP_RATES, *_BANDWIDTHS, *_BOUNDS), _CUBLAS),
-    **_of_ops(_JAX08, "gemm_fusion_dot_general.1", (*_INTENSITIES, *_BANDWIDTHS, "roofline_efficiency", "optimal_flop_rate"), _GEMM_FUSION),
     **_of_ops(_CONV, "cudnn-conv.1", (*_INTENSITIES, *_BANDWIDTHS, *_BOUNDS), _CUDNN),
     **_of_ops(_ATTENTION, "*", (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _ELEMENTS),
     **_of_ops(_GTX, "*", (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _ELEMENTS),
@@ -70,24 +69,24 @@ _WORK: dict[Key, str] = {
     **_each(_GTX, "roofline_model", ("*: step Total",), (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _SUMS),
     **_each(_GEMM, "op_profile", ("*: op */custom-call.1 (*)",), _TREE_FLOPS, _CUBLAS),
     **_each(_JAX08, "op_profile", ("*: op */custom-call.1 (*)",), _TREE_BYTES, _CUBLAS),
-    **_each(_JAX08, "op_profile", ("*: op */gemm_fusion_dot_general.1 (*)",), _TREE_BYTES, _GEMM_FUSION),
     **_each(_CONV, "op_profile", ("*: op */cudnn-conv.1 (*)",), _TREE_BYTES, _CUDNN),
     **_each(_MI300, "op_profile", (*(f"*: {kind}" for kind in _OUTER_KINDS), "*: category */custom*"), _TREE_BYTES, _SUMS),
     **_each(_GEMM, "op_profile", (*(f"*: {kind}" for kind in _OUTER_KINDS), "*: category */custom-call"), _TREE_FLOPS, _SUMS),
     **_each(_ATTENTION, "op_profile", ("*",), _TREE_FLOPS, _ELEMENTS),
     **_each(_GTX, "op_profile", ("*",), _TREE_FLOPS, _ELEMENTS),
 }
-_COPIES = ("copy-done.1", "copy-done.3", "copy-done.5", "copy-start", "copy-start.2", "copy-start.4")
 DIFFERENCES: dict[Key, str] = {
     **_WORK,
-    **_each(_TPU, "hlo_stats", (f"{op} (*)" for op in _COPIES), ("hbm_bw", "bound_by"), _HOST_COPY),
+    **_each(_TPU, "hlo_stats", ("copy-* (*)",), ("measured_memory_bw", "hbm_bw", "bound_by"), _ASYNC),
     **_each(
         _TPU,
         "roofline_model",
-        (f"*: {op} (*)" for op in _COPIES),
-        ("hbm_bw", "max_mem_bw_utilization", "roofline_efficiency", "bound_by"),
-        _HOST_COPY,
+        ("*: copy-* (*)",),
+        ("measured_memory_bw", "hbm_bw", "max_mem_bw_utilization", "roofline_efficiency", "bound_by"),
+        _ASYNC,
     ),
+    **_each(_TPU, "roofline_model", ("*: step Total",), ("measured_memory_bw", "operational_intensity"), _ASYNC),
+    **_each(_TPU, "op_profile", ("*: category *copy-*", "*: op *copy-*"), ("HBM bytes", "HBM utilization"), _ASYNC),
     **_each(_ALL, "op_profile", (f"*: {kind}" for kind in _OUTER_KINDS), ("occurrences", "avgTimePs"), _OUTER),
     (_ALL, "hlo_stats", "column autotuned, always 'No'"): _AUTOTUNED,
     (_ALL, "hlo_stats", "column parent_op_name, always 'empty'"): _PARENT,
@@ -121,4 +120,8 @@ DIFFERENCES: dict[Key, str] = {
     (_TPU, "op_profile", "*, with idle: all all: flops"): _ROOT,
     (_TPU, "op_profile", "*, with idle: all all: uncappedFlops"): _ROOT,
     (_TPU, "op_profile", "*/add.*: rawFlops"): _INSIDE,
+    (_MI300, "roofline_model", "peak_hbm_bw"): _HBM3,
+    (_MI300, "roofline_model", "hbm_ridge_point"): _HBM3,
+    **_each(_MI300, "roofline_model", ("*",), ("max_mem_bw_utilization", "roofline_efficiency", "optimal_flop_rate"), _HBM3),
+    (_MI300, "op_profile", "*: HBM utilization"): _HBM3,
 }

@@ -63,8 +63,9 @@ def test_work_and_utilization_of_a_tpu_are_the_peer_s(idle: bool) -> None:
         if way == "all/IDLE":
             continue
         assert node["model_flops"] == pytest.approx(metrics["rawFlops"])
-        assert node["hbm_bytes"] == pytest.approx(metrics["rawBytesAccessedArray"][0])
-        assert node["hbm_fraction"] == pytest.approx(metrics["bandwidthUtils"][0])
+        if "/copy-" not in way:  # the peer counts copies for both halves, see test_hlo_stats
+            assert node["hbm_bytes"] == pytest.approx(metrics["rawBytesAccessedArray"][0])
+            assert node["hbm_fraction"] == pytest.approx(metrics["bandwidthUtils"][0])
         if way != "all" or not idle:
             assert node["flops_fraction"] * node["time_fraction"] == pytest.approx(metrics["flops"], abs=1e-15)
 

@@ -45,12 +45,12 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
     row = {name: values[0] for name, values in cells(payload).items()}
     assert (row["op"], row["category"], row["provenance"], row["source"]) == ("fusion.1", "loop fusion", "jit(f)/add:", "train.py:12")
     assert (row["n_occurrences"], row["total_time_ps"], row["avg_time_ps"]) == (2, 4 * US, 2 * US)
-    assert row["self_fraction"] == 0.5
+    assert (row["self_fraction"], row["device_time_fraction"]) == (1, 0.5)
     assert row["flop_rate_flops_per_s"] == pytest.approx(3_000 / 2e-6)
     assert row["memory_bandwidth_bytes_per_s"] == pytest.approx(4_000 / 2e-6)
     assert row["hbm_bytes_per_s"] == pytest.approx(2_500 / 2e-6)
     assert (row["vmem_read_bytes_per_s"], row["cmem_write_bytes_per_s"]) == (pytest.approx(700 / 2e-6), pytest.approx(800 / 2e-6))
-    assert row["operational_intensity_flops_per_byte"] == 1.5
+    assert (row["operational_intensity_flops_per_byte"], row["all_memories_flops_per_byte"]) == (2.4, 1.5)
     assert row["bound_by"] == "HBM"  # 1.25 GB/s of 1 GB/s, against 3 of 1,000 GFLOP/s
     assert payload.scalars["idle_fraction"].value == 0.5
 
@@ -58,8 +58,8 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
 @pytest.mark.parametrize(
     ("duration_us", "told"),
     [
-        (4, "`fusion.1` is bound by HBM: it uses 62.5 % of its peak."),
-        (100, "`fusion.1` is near no limit, nearest to HBM's: it uses 2.50 % of its peak."),
+        (4, "`fusion.1` is limited by HBM: it reaches 62.5 % of peak HBM."),
+        (100, "`fusion.1` is below every limit: it reaches 2.50 % of peak HBM at most."),
     ],
 )
 def test_what_waits_is_not_said_to_be_bound(duration_us: int, told: str) -> None:
@@ -125,9 +125,9 @@ def test_sparse_cores_are_rows_in_no_share() -> None:
     core = DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("fusion.1", 0, 4 * US)]}, {}, {"fusion.1": FUSION})
     payload = TOOL.run(session_of(build([core, sparse])), None, {})
     found = cells(payload)
-    assert found["core"] == ["SparseCore", "TensorCore"]
-    assert np.isnan(found["self_fraction"][0])  # type: ignore[call-overload]
-    assert found["self_fraction"][1] == 1
+    assert found["core"] == ["TensorCore", "SparseCore"]
+    assert np.isnan(found["self_fraction"][1])  # type: ignore[call-overload]
+    assert found["self_fraction"][0] == 1
     assert payload.scalars["busy_ps"].value == 4 * US
 
 

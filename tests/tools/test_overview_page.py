@@ -140,7 +140,7 @@ def test_what_is_not_known_of_a_tpu_says_why() -> None:
     assert unknown.value is None
     assert "TPUPROF_PEAKS" in unknown.note
     idle = synthetic_tpus(1.0, flops=0).scalars["flops_fraction"]
-    assert (idle.value, idle.note) == (None, "the trace does not tell the work of operations")
+    assert (idle.value, idle.note) == (None, "the trace has no FLOP or byte counts")
 
 
 def test_the_slowest_host_is_named() -> None:

@@ -38,7 +38,8 @@ def test_without_infeed_and_outfeed_their_time_is_gone(tpu: Session) -> None:
     found = cells(payload, "programs")
     assert found["total_time_ps"] == pytest.approx([0.8 * 5 * STEP_PS, *[0.8 * STEP_PS] * 6])
     assert set(cells(payload)["category"]) == {"convolution fusion", "all-reduce"}
-    assert cells(payload)["self_fraction"][0] == pytest.approx(0.5 / 0.8)
+    assert cells(payload)["self_fraction"][0] == pytest.approx(0.5 / 0.7)
+    assert cells(payload)["device_time_fraction"][0] == pytest.approx(0.5 / 0.8)
 
 
 def test_an_operation_s_row(tpu: Session) -> None:
@@ -46,8 +47,9 @@ def test_an_operation_s_row(tpu: Session) -> None:
     seconds = 0.5 * JOB.step_ps / 1e12
     assert row["op"] == "fusion.2"
     assert row["flop_rate_flops_per_s"] == pytest.approx(JOB.flops / seconds)
-    assert row["operational_intensity_flops_per_byte"] == pytest.approx(JOB.flops / (8 * JOB.n_bytes))
+    assert row["all_memories_flops_per_byte"] == pytest.approx(JOB.flops / (8 * JOB.n_bytes))
     assert row["hbm_flops_per_byte"] == row["bound_flops_per_byte"] == pytest.approx(JOB.flops / JOB.n_bytes)
+    assert row["operational_intensity_flops_per_byte"] == row["hbm_flops_per_byte"]
     assert row["vmem_read_flops_per_byte"] == pytest.approx(JOB.flops / (7 * JOB.n_bytes))
     assert row["time_per_device_ps"] == 5 * 0.5 * JOB.step_ps
     assert row["compute_fraction"] == pytest.approx(JOB.flops / seconds / JOB.peak_flops_per_s)
@@ -59,8 +61,8 @@ def test_roofs_and_ridge(tpu: Session) -> None:
     assert cells(payload, "roofs")["ridge_flops_per_byte"][0] == pytest.approx(197e12 / 819e9)
     verdict = payload.verdict
     assert verdict
-    assert verdict.text == "55.6 % of the operations' time is bound by HBM."
-    assert "48.8 % of its roof" in verdict.details[0]
+    assert verdict.text == "55.6 % of the operations' time is limited by HBM."
+    assert "48.8 % of its roofline" in verdict.details[0]
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -80,7 +82,7 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert payload.verdict.level == "unknown"
     ops = cells(payload, "ops")
     top = int(np.argmax(ops["total_self_time_ps"]))  # type: ignore[arg-type]
-    assert payload.verdict.text.startswith(f"No peak is known, so there is no roof. `{ops['op'][top]}` takes the most")
+    assert payload.verdict.text.startswith(f"Peak rates are unknown, so no roofline is drawn. `{ops['op'][top]}` takes the most")
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
     found = cells(payload, "programs")

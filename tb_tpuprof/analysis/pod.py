@@ -8,6 +8,7 @@ Small enough to be kept for hundreds of hosts; `pod_join` puts them together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from tb_tpuprof.analysis.pod_comms import exchanges
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_op, parts_of_classes
 from tb_tpuprof.analysis.pod_transfers import TransferOp
 from tb_tpuprof.analysis.proto_fields import number_field
+from tb_tpuprof.analysis.pytorch_steps import in_windows, loader_events, windows
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps import Steps, steps
@@ -30,7 +32,6 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 WHOLE = "capture"
-_TIMES = ("step", "begin_ps", "duration_ps")
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,18 @@ class PodHost:
     transfers: Transfers
 
 
+class Busy(NamedTuple):
+    """What a core ran in its steps: rows of events, their steps, begins and ends in the trace."""
+
+    rows: Int64s
+    step: Int64s
+    start_ps: Int64s
+    end_ps: Int64s
+
+
 @dataclass(frozen=True)
 class _Core:
-    """Events of one core that ran in one of the steps: step, row, times since the step's start, time counted."""
+    """Events of one core that are of one of the steps: step, row, times since the step's start, time counted; and what it ran when."""
 
     total_ps: Int64s
     part_ps: Int64s
@@ -96,6 +106,7 @@ class _Core:
     begin_ps: Int64s
     duration_ps: Int64s
     step_start_ps: Int64s
+    busy: Busy
 
 
 def pod_host(trace: Trace) -> PodHost:
@@ -145,13 +156,12 @@ def _all_idle(trace: Trace, made: list[_Core], found: Steps) -> Int64s:
     """By step, the time in which no core of the host runs anything."""
     if not made:
         return np.zeros(len(found), np.int64)
-    step, start, duration = (np.concatenate([np.empty(0, np.int64), *(getattr(core, name) for core in made)]) for name in _TIMES)
-    if len(made) == 1 or not len(step):
+    if len(made) == 1 or not sum(len(core.busy.step) for core in made):
         least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
         return least
-    origin = np.concatenate([core.step_start_ps[core.step] for core in made])
-    windows = found.start_ps, found.start_ps + found.duration_ps
-    any_ps = charge(start + origin, start + origin + duration, np.ones(len(step), np.uint8), step, windows, 2)
+    every = Busy(*(np.concatenate(columns) for columns in zip(*(core.busy for core in made), strict=True)))
+    windows_ps = found.start_ps, found.start_ps + found.duration_ps
+    any_ps = charge(every.start_ps, every.end_ps, np.ones(len(every.step), np.uint8), every.step, windows_ps, 2)
     result: Int64s = any_ps[:, 0]
     return result
 
@@ -184,7 +194,7 @@ def _tpu_core(trace: Trace, plane: int, found: Steps) -> _Core:
     part_ps = np.bincount(step * N_PARTS + part, self_ps, len(found) * N_PARTS).astype(np.int64).reshape(-1, N_PARTS)
     total = np.maximum(total, part_ps.sum(axis=1))
     part_ps[:, Part.IDLE] = total - part_ps.sum(axis=1)
-    return _Core(total, part_ps, step, rows, start - begin[step], duration, begin)
+    return _Core(total, part_ps, step, rows, start - begin[step], duration, begin, Busy(rows, step, start, start + duration))
 
 
 def _parts_of_ops(trace: Trace, metadata: Int64s) -> Int64s:
@@ -207,20 +217,46 @@ def _launched(trace: Trace, plane: int) -> Int64s:
 
 def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     """A GPU's streams together; None where it ran nothing in any step."""
-    rows = _launched(trace, plane)
-    step = _at(found, groups(trace).group[rows].astype(np.int64))
-    rows, step = rows[step >= 0], step[step >= 0]
-    if not len(rows):
+    launched = _launched(trace, plane)
+    step = _at(found, groups(trace).group[launched].astype(np.int64))
+    launched, step = launched[step >= 0], step[step >= 0]
+    busy = _busy(trace, plane, found, (launched, step))
+    if not len(busy.step):
         return None
-    start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
-    windows = found.start_ps, found.start_ps + found.duration_ps
-    class_ps = charge(start, start + duration, gpu_classes(trace, rows), step, windows, N_CLASSES)
-    return _Core(found.duration_ps, parts_of_classes(class_ps), step, rows, start - found.start_ps[step], duration, found.start_ps)
+    start, duration = trace.events["start_ps"][launched], trace.events["duration_ps"][launched]
+    fetches = _busy_rows(trace, found, loader_events(trace).astype(np.int64))
+    both = Busy(*(np.concatenate(pair) for pair in zip(busy, fetches, strict=True)))
+    classes = np.concatenate(
+        (gpu_classes(trace, busy.rows.astype(np.intp)), np.full(len(fetches.rows), TimeClass.HOST_WAIT_INPUT, np.uint8))
+    )
+    class_ps = charge(both.start_ps, both.end_ps, classes, both.step, (found.start_ps, found.start_ps + found.duration_ps), N_CLASSES)
+    begin = start - found.start_ps[step]
+    return _Core(found.duration_ps, parts_of_classes(class_ps), step, launched, begin, duration, found.start_ps, busy)
+
+
+def _busy(trace: Trace, plane: int, found: Steps, launched: tuple[Int64s, Int64s]) -> Busy:
+    """What a GPU ran in each step: what ran while the step's marker lasted, where PyTorch marked steps, else what the step launched."""
+    if len(windows(trace).row) and found.name != (WHOLE,):
+        return _busy_rows(trace, found, stream_events(trace, plane).astype(np.int64))
+    rows, step = launched
+    start = trace.events["start_ps"][rows]
+    return Busy(rows, step, start, start + trace.events["duration_ps"][rows])
+
+
+def _busy_rows(trace: Trace, found: Steps, rows: Int64s) -> Busy:
+    """Events in the markers that they overlap, of the steps that count."""
+    start = trace.events["start_ps"][rows]
+    end = start + trace.events["duration_ps"][rows]
+    event, window = in_windows(start, end, windows(trace))
+    step = _at(found, windows(trace).group[window])
+    event, step = event[step >= 0], step[step >= 0]
+    return Busy(rows[event], step, start[event], end[event])
 
 
 def _cpu_core(found: Steps) -> _Core:
     none = np.empty(0, np.int64)
-    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps)
+    busy = Busy(none, none, none, none)
+    return _Core(found.duration_ps, parts_of_classes(found.class_ps), none, none, none, none, found.start_ps, busy)
 
 
 def _places(trace: Trace, chosen: tuple[int, ...]) -> tuple[PodCore, ...]:

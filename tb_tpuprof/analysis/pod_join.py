@@ -92,8 +92,8 @@ class Pod:
 
     @cached_property
     def is_wait_known(self) -> bool:
-        """Whether waiting in collectives can be told from transferring: more than one participant of some collective was captured."""
-        return any(one.is_wait_known for one in self.collectives)
+        """Whether waiting can be told from transferring: of some collective, or of none, more than one participant was captured."""
+        return not self.collectives or any(one.is_wait_known for one in self.collectives)
 
     @cached_property
     def has_ranks(self) -> bool:

@@ -96,7 +96,7 @@ def window_parts(trace: Trace) -> StepParts:
     start = np.concatenate((trace.events["start_ps"][rows], trace.events["start_ps"][loader]))
     end = start + np.concatenate((trace.events["duration_ps"][rows], trace.events["duration_ps"][loader]))
     klass = np.concatenate((gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8)))
-    event, window = _in_windows(start, end, found)
+    event, window = in_windows(start, end, found)
     launched = _that_launched(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], found)
     none = np.zeros(len(launched), np.int64)
     return StepParts(
@@ -112,7 +112,7 @@ def _that_launched(trace: Trace, kernels: Rows, found: Windows) -> Rows:
     return np.flatnonzero(np.isin(found.group, groups(trace).group[kernels]))
 
 
-def _in_windows(start: Int64s, end: Int64s, found: Windows) -> tuple[Rows, Rows]:
+def in_windows(start: Int64s, end: Int64s, found: Windows) -> tuple[Rows, Rows]:
     """(event, window) of each pair that overlaps; what lasts no time is in none."""
     first = np.searchsorted(np.maximum.accumulate(found.end), start, "right")
     last = np.searchsorted(found.start, end, "left")
@@ -141,7 +141,7 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
     """How long a host's steps fetch batches, all of them together (none left out at the ends); None where no fetch was traced."""
     found, rows = windows(trace), loader_events(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
-    event, window = _in_windows(start, start + trace.events["duration_ps"][rows], found)
+    event, window = in_windows(start, start + trace.events["duration_ps"][rows], found)
     if not len(event):
         return None
     first = np.maximum(start[event], found.start[window])

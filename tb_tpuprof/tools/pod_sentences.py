@@ -60,9 +60,8 @@ def _details(pod: Pod) -> tuple[str, ...]:
         found.append("One participant of each collective was captured: the time of collectives includes waiting for the others.")
     if len(pod.cores) > 1 and not pod.is_synchronous:
         units = "hosts" if len(pod.hosts) > 1 else f"{_unit(pod)}s"
-        found.append(
-            f"No collectives or transfers between these {units} were traced: they are independent, the job as slow as its slowest."
-        )
+        text = f"No collectives or transfers between these {units} were traced, so they count as independent: "
+        found.append(f"{text}the job is as slow as its slowest.")
     return tuple(found)
 
 

@@ -111,7 +111,7 @@ def cores_table(pod: Pod, step: int) -> Table:
         Column("own_ps", "Own time", own, "ps", description=_OWN_HELP),
         text_column("bottleneck", "Largest part", [part_text(pod, Part(i)).title for i in largest.tolist()]),
         *_part_columns(pod, 1, rows),
-    ), note="mean of all steps" if step < 0 else "")  # fmt: skip
+    ), note="" if step >= 0 else "whole capture" if pod.step_names == (WHOLE,) else "mean of all steps")  # fmt: skip
 
 
 def measures(pod: Pod) -> dict[str, str]:
@@ -182,7 +182,14 @@ def collectives_table(pod: Pod) -> Table:
         Column("channel_id", "Channel", np.array([one.op.channel_id or np.nan for one in rows], np.float64), "id"),
         _optional("dtype", "Data type", [one.op.dtype for one in rows]),
         _optional("remark", "Remark", [one.remark for one in rows]),
-    ), note="mean over cores; the fastest participant's time is transfer, the rest is waiting")  # fmt: skip
+    ), note=_collectives_note(rows))  # fmt: skip
+
+
+def _collectives_note(rows: Sequence[Collective]) -> str:
+    """How to read the table; with what is to be remarked of all of its rows."""
+    remarks = {one.remark for one in rows}
+    told = ["mean over cores; the fastest participant's time is transfer, the rest is waiting", *(remarks if len(remarks) == 1 else ())]
+    return "; ".join(text for text in told if text)
 
 
 def _optional(name: str, title: str, texts: Sequence[str]) -> Column:

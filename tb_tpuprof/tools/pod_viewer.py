@@ -95,17 +95,18 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     job = pod.job_ps() if step < 0 else float(pod.total_ps[:, rows].max())
     own = pod.own_ps[:, rows].mean(axis=1)
     slowest, is_whole = int(own.argmax()), pod.step_names == (WHOLE,)
-    what = "whole capture" if is_whole else "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
-    n_steps = Scalar(None if is_whole else len(pod.step_names), "count", "Steps", "none are marked" if is_whole else "that all hosts have")
+    what = "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
     job_title, note = (
         ("Whole capture", "from the first operation to the last") if is_whole else ("Job's step time", f"{what}, slowest core")
     )
-    mean = Scalar(total, "ps", "Mean of the cores", what) if is_whole else Scalar(total, "ps", "Mean step time", f"{what} and cores")
+    if len(pod.cores) == 1 and not is_whole:
+        job_title, note = "Step time", what
+    n_steps = Scalar(None if is_whole else len(pod.step_names), "count", "Steps", "none are marked" if is_whole else "that all hosts have")
     found = {"n_hosts": Scalar(len(pod.hosts), "count", "Hosts"), **_counted(pod), "n_steps": n_steps}
     found["job_step_ps"] = Scalar(job, "ps", job_title, note)
-    if len(pod.cores) > 1:
-        found["step_ps"] = mean
-    if pod.is_synchronous:
+    if len(pod.cores) > 1 and not is_whole:
+        found["step_ps"] = Scalar(total, "ps", "Mean step time", f"{what} and cores")
+    if pod.is_synchronous and pod.is_wait_known:
         found["max_own_ps"] = Scalar(float(own[slowest]), "ps", "Longest own time", core_name(pod, slowest))
         found["median_own_ps"] = Scalar(float(np.median(own)), "ps", "Median own time", "without waiting for others")
     found |= _shares(pod, rows, total or 1.0)
@@ -140,7 +141,7 @@ def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
     found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core")
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / total
-        found["all_idle_fraction"] = Scalar(idle, "fraction", "All idle at once", "no core of a host works")
+        found["all_idle_fraction"] = Scalar(idle, "fraction", "All idle at once", "nothing runs on any core of a host")
     return found
 
 

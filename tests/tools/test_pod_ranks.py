@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.pod import PodHost, pod_host
+from tb_tpuprof.analysis.pod_parts import Part, parts_of_classes
+from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.pod_viewer import TOOL
@@ -164,3 +168,28 @@ def test_captures_at_other_times_are_left_out_not_averaged(tmp_path: Path) -> No
     assert "worker0_later (148 days later)" in message
     assert "worker1_later (60.0 min later)" in message
     assert message.endswith("Captures that do not overlap in time are neither aligned nor averaged.")
+
+
+def test_a_rank_s_parts_are_the_overview_s_with_its_data_loader_and_what_runs_late(tmp_path: Path) -> None:
+    """Three unlike ranks: one waits for its loader, one computes beyond the step that launched it, one does neither."""
+    files = {
+        f"worker{rank}": rank_file(rank, [[(100, 300 + 50 * rank)], [(200, 100)], [(500, 450 + (200 if rank == 1 else 0))], [(300, 100)]])
+        for rank in range(3)
+    }
+    where = {"pid": 100, "tid": 7}
+    fetch = {"ph": "X", "cat": "user_annotation", "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", **where}
+    files["worker0"]["traceEvents"] += [{**fetch, "ts": STEP_US * step + 500, "dur": 90 + 10 * step} for step in range(4)]
+    shown(tmp_path, files)
+    session = Session(str(tmp_path / "run"), cache=False)
+    inputs = []
+    for host in session.hosts:
+        found, parts = session.get(steps, host), session.get(pod_host, host)
+        np.testing.assert_array_equal(parts.part_ps[0], parts_of_classes(found.class_ps))
+        np.testing.assert_array_equal(parts.total_ps[0], found.duration_ps)
+        np.testing.assert_array_equal(parts.all_idle_ps, parts.total_ps[0] - parts.part_ps[0, :, Part.COMPUTE] - _fetched(parts))
+        inputs.append(parts.part_ps[0, :, Part.INPUT].tolist())
+    assert inputs == [[90 * US, 100 * US, 0, 120 * US], [0] * 4, [0] * 4]  # in the third step the loader works behind a kernel
+
+
+def _fetched(parts: PodHost) -> Any:
+    return parts.part_ps[0, :, Part.INPUT]

@@ -70,7 +70,7 @@ function Controls({ measures, measure, steps, step, onMeasure, onStep }: { measu
   return (
     <div class="pod-controls">
       <label>
-        Colour{' '}
+        Color{' '}
         <select class="field" value={measure} onChange={(event) => onMeasure(event.currentTarget.value)}>
           {measures.map(({ name, title }) => (
             <option key={name} value={name}>
@@ -121,7 +121,7 @@ function PodMap(props: ViewProps & { cores: PayloadTable; steps: readonly string
   const extent = shared === null ? `${format(range[0], 'ps')} to ${format(range[1], 'ps')}` : `${format(shared, 'ps')} on each`;
   const card = useMemo(() => <CoreCard cores={cores} table={props.cores} parts={parts} channels={channels} links={links} core={focus} step={what} />, [cores, props.cores, parts, channels, links, focus, focus < 0 || what]);
   return (
-    <Section title="Cores" note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}>
+    <Section title="Map of cores" note={`${measure.title}; blocks are hosts, cores of a chip stand side by side`}>
       <Controls measures={measures} measure={measure.name} steps={steps} step={step} onStep={setStep} onMeasure={(name) => setParams({ measure: name === 'own' ? undefined : name }, 'push')} />
       <div class="pod-body">
         <div>
@@ -159,7 +159,7 @@ function OnlyCore({ payload, cores, step }: { payload: Payload; cores: PayloadTa
 }
 
 /** Parts of the step, core beside core; of very many the slowest. */
-function ByCore({ table, parts, params, setParams }: { table: PayloadTable; parts: PayloadTable | undefined } & Pick<ToolProps, 'params' | 'setParams'>): VNode | null {
+function ByCore({ title, table, parts, params, setParams }: { title: string; table: PayloadTable; parts: PayloadTable | undefined } & Pick<ToolProps, 'params' | 'setParams'>): VNode | null {
   const rows = useMemo(() => slowestFirst(table, MOST_BARS), [table]);
   const names = useMemo(() => {
     const column = textColumn(table, 'core');
@@ -167,7 +167,7 @@ function ByCore({ table, parts, params, setParams }: { table: PayloadTable; part
   }, [table, rows]);
   const series = useMemo(() => seriesOf(table, parts).map((one) => ({ ...one, values: rows.map((row) => one.values[row] ?? null) })), [table, parts, rows]);
   const note = rows.length < table.n_rows ? `the ${rows.length} of ${table.n_rows.toLocaleString('en-US')} with the longest own time` : plural(rows.length, 'core');
-  return <StepChart title="Step by core" note={note} names={names} axisName="core" series={series} zoom={params['bars']} onZoom={(bars) => setParams({ bars }, 'replace')} />;
+  return <StepChart title={title} note={note} names={names} axisName="core" series={series} zoom={params['bars']} onZoom={(bars) => setParams({ bars }, 'replace')} />;
 }
 
 function Plain({ table, empty, onRow, chosenRow, hidden = [] }: { table: PayloadTable | undefined; empty: string; onRow?: (row: number) => void; chosenRow?: number; hidden?: string[] }): VNode | null {
@@ -189,23 +189,30 @@ function Plain({ table, empty, onRow, chosenRow, hidden = [] }: { table: Payload
 /** What is below the map: it waits until that is drawn. */
 function Rest({ payload, params, setParams, cores, chosen }: ViewProps & { cores: PayloadTable | undefined; chosen: number }): VNode {
   const { parts, steps, collectives, channels } = payload.tables;
+  const isOne = cores?.n_rows === 1;
   return (
     <>
       <div class="pod-rest">
-        {cores && cores.n_rows > 1 && <ByCore table={cores} parts={parts} params={params} setParams={setParams} />}
+        {cores && cores.n_rows > 1 && <ByCore title={steps ? 'Step by core' : 'Capture by core'} table={cores} parts={parts} params={params} setParams={setParams} />}
       </div>
       <div class="pod-rest">
         {steps && steps.n_rows > 1 && <StepSection steps={steps} breakdown={parts} params={params} setParams={setParams} />}
       </div>
-      <div class="pod-rest">
-        <Plain table={collectives} empty="No collective was traced on these cores." chosenRow={chosen} onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')} />
-      </div>
-      <div class="pod-rest">
-        <Plain table={channels} empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace." />
-      </div>
-      <div class="pod-rest">
-        <Plain table={cores} empty="" />
-      </div>
+      {(!isOne || (collectives?.n_rows ?? 0) > 0) && (
+        <div class="pod-rest">
+          <Plain table={collectives} empty="No collective was traced on these cores." chosenRow={chosen} onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')} />
+        </div>
+      )}
+      {!isOne && (
+        <>
+          <div class="pod-rest">
+            <Plain table={channels} empty="No link between two of these cores: links are known from sends, receives and permutations whose HLO is in the trace." />
+          </div>
+          <div class="pod-rest">
+            <Plain table={cores} empty="" />
+          </div>
+        </>
+      )}
     </>
   );
 }

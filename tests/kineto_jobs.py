@@ -88,22 +88,20 @@ def _step(job: Job, number: int, at: int, length: int) -> list[Event]:
     ]
     if job.graph_op:
         found.append(x("cpu_op", job.graph_op, launch + 140, 30, HOST, **{"External id": ids["graph"]}))
-    found += [
-        _kernel(job, "sm90_gemm", run, 100, 7, made["addmm"], ids["addmm"], DETAILS),
-        _kernel(job, "gemm_half", run + 110, 150, 7, made["mm"], ids["mm"], DETAILS),
-        *(_kernel(job, name, run + start, 30, 13, made["graph"], ids["graph"], {}) for name, start in (("g1", 200), ("g2", 235), ("g1", 270))),
-        _kernel(job, "empty", run + 120, 0, 20, made["zero"], ids["linear"], DETAILS),
-        _kernel(job, "stray<float>(int)", at + length - 50, 100, 20, 0, 0, DETAILS),  # of no launch, and into the next step
-        x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", run - 20, 10, {"pid": 0, "tid": 7}, device=0, stream=7),
-    ]  # fmt: skip
+    kernels = [
+        ("sm90_gemm", run, 100, 7, "addmm", "addmm", DETAILS),
+        ("gemm_half", run + 110, 150, 7, "mm", "mm", DETAILS),
+        *((name, run + start, 30, 13, "graph", "graph", {}) for name, start in (("g1", 200), ("g2", 235), ("g1", 270))),
+        ("empty", run + 120, 0, 20, "zero", "linear", DETAILS),
+        ("stray<float>(int)", at + length - 50, 100, 20, "", "", DETAILS),  # of no launch, and into the next step
+    ]
+    for name, start, duration, stream, launched, operator, details in kernels:
+        correlation = made.get(launched, 0)
+        told = {"operator": ids.get(operator, 0), "correlation": correlation, "none": 0}[job.ids]
+        args = {key: number for key, number in (("External id", told), ("correlation", correlation)) if number}
+        found.append(x("kernel", name, start, duration, {"pid": 0, "tid": stream}, device=0, stream=stream, **args, **details))
+    found.append(x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", run - 20, 10, {"pid": 0, "tid": 7}, device=0, stream=7))
     return found
-
-
-def _kernel(job: Job, name: str, at: int, length: int, stream: int, correlation: int, operator: int, details: dict[str, Any]) -> Event:
-    told = {"operator": operator, "correlation": correlation, "none": 0}[job.ids]
-    args = {"External id": told} if told else {}
-    args |= {"correlation": correlation} if correlation else {}
-    return x("kernel", name, at, length, {"pid": 0, "tid": stream}, device=0, stream=stream, **args, **details)
 
 
 def kineto_file(folder: Path, job: Job, name: str = "") -> Path:

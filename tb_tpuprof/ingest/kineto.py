@@ -63,14 +63,14 @@ def categories(raw: RawEvents) -> npt.NDArray[np.uint8]:
         found = raw.texts.find(name)
         if found >= 0:
             role[found] = number
-    found: npt.NDArray[np.uint8] = role[raw["cat"]]
-    mine = np.flatnonzero(found == OTHER_DEVICE)
+    roles: npt.NDArray[np.uint8] = role[raw["cat"]]
+    mine = np.flatnonzero(roles == OTHER_DEVICE)
     refined = np.full(len(raw.texts.items) + 1, KERNEL, np.uint8)
     for name, refined_role in _MTIA_NAMES.items():
         refined[raw.texts.find(name)] = refined_role
     refined[-1] = KERNEL
-    found[mine] = refined[raw["name"][mine]]
-    return found
+    roles[mine] = refined[raw["name"][mine]]
+    return roles
 
 
 def on_devices(slices: Slices, role: npt.NDArray[np.uint8]) -> Slices:

@@ -75,7 +75,7 @@ def operations(raw: RawEvents, slices: Slices, line: Array, roles: Roles, ids: t
     by_launch = np.where(has_launch, around[at], -1) if len(launches) else np.full(len(devices), -1, np.int64)
     believed = _is_operators_id(by_launch, by_id, external[devices], correlation[devices], has_launch)
     chosen = np.where(has_launch | (not believed), by_launch, by_id)
-    result = name.copy()
+    result: Int64s = name.copy()
     result[devices] = np.where(chosen >= 0, name[chosen], -1)
     graph = _graph_launches(raw, slices, launches)
     of_graph = np.flatnonzero(has_launch & (graph[at] >= 0)) if len(launches) else np.empty(0, np.intp)

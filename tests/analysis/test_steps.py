@@ -130,6 +130,33 @@ def test_a_gpu_step_is_the_span_of_its_kernels_and_streams_are_united() -> None:
     assert found.class_ps[0, TimeClass.DEVICE_COMPUTE_16] == 16 * PS
 
 
+def test_a_step_s_annotation_that_contains_its_kernels_is_the_step() -> None:
+    """Three unlike steps, three GPUs: the host works before and after the kernels in all but the last, whose kernels run on."""
+    found = steps(
+        drawing(
+            """
+            main    [train                    ][train                       ]     [train]
+            main     [l1]                       [l2]                              [l3]
+            /device:GPU:0:
+            stream         [k1   ]                   [k2        ]                        [k3     ]
+            /device:GPU:1:
+            stream              [k1     ]                [k2 ]                            [k3 ]
+            /device:GPU:2:
+            stream           [k1]                                  [k2  ]                     [k3    ]
+            """,
+            {
+                "train": [{"_r": 1, "step_num": i} for i in range(3)],
+                **{f"l{i}": {"correlation_id": i} for i in (1, 2, 3)},
+                **{f"k{i}": [{"correlation_id": i}] * 3 for i in (1, 2, 3)},
+            },
+        )
+    )
+    assert found.name == ("train 0", "train 1", "train 2")
+    assert (found.duration_ps // PS).tolist() == [27, 30, 9]  # the last: the longest span of kernels on one GPU
+    assert (found.category_ps("device_compute") // PS).tolist() == [14, 18, 9]
+    assert (found.category_ps("other") // PS).tolist() == [13, 12, 0]
+
+
 def test_gpus_that_did_nothing_make_no_steps() -> None:
     assert len(steps(drawing("main  [train    ]\nmain   [work]\n/device:GPU:0:\nstream", {"train": {"_r": 1}}))) == 0
 

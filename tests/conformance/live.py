@@ -57,6 +57,7 @@ RUNS: dict[str, dict[str, bytes]] = {
 _PEAKS = "the peer prints 0.0 % whatever the trace says: its converter is not given the peaks"
 _UNKNOWN = "there are no steps: what is not known is empty here, the peer prints 0"
 _NO_DETAILS = "a kernel whose launch the trace does not describe, as those of graphs, is a kernel all the same; the peer passes it over"
+_GAPS = "a step's annotation contains what the GPUs did for it and is the step, as planted (1 ms); the peer takes the kernels' span"
 _TOUCHING = "an operation that begins when its step does is its step's: the peer gives it to the step before, which ends there"
 _HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
 # (run, tool, field), each a pattern: why the two differ.
@@ -82,6 +83,11 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("gpu*", "kernel_stats", "sm90_gemm_f32 train/MatMul: tensor cores"): "a matrix product for sm90: the peer's names stop at Ampere",
     ("gpu*", "kernel_stats", "kernels"): _NO_DETAILS,
     ("gpu*", "kernel_stats", "number of rows"): _NO_DETAILS,
+    ("gpu*", "overview_page", "step time, *"): _GAPS,
+    ("gpu*", "overview_page", "step*: otherTimeMs"): _GAPS,
+    ("gpu*", "input_pipeline_analyzer", "step time, *"): _GAPS,
+    ("gpu*", "pod_viewer", "step time, *"): _GAPS,
+    ("gpu*", "pod_viewer", "all others, *"): _GAPS,
     ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the peer's list stops at Ampere",
     ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists them one below the other",
     ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the peer takes only the peak's step",

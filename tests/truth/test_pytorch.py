@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tarfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload, Table
-from tests.kineto_jobs import LENGTHS, RANKS, Job, kineto_file, step_length
+from tests.ingest.chrome_files import written
+from tests.kineto_jobs import HOST, LENGTHS, RANKS, Job, kineto_file, step_length, x
 from tests.truth.plain_kineto import TRIMMED_ABOVE, counts
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
@@ -123,8 +123,8 @@ def check(path: Path) -> None:
 
 
 @pytest.fixture(params=RANKS, ids=lambda job: f"rank{job.rank}_{job.ids}")
-def made_up(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Job, Path]]:
-    yield request.param, kineto_file(tmp_path, request.param)
+def made_up(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Job, Path]:
+    return request.param, kineto_file(tmp_path, request.param)
 
 
 def test_pages_of_made_up_files_are_what_a_plain_count_finds(made_up: tuple[Job, Path]) -> None:
@@ -155,21 +155,60 @@ def test_a_step_that_mostly_loads_is_input_bound_and_names_the_loader(tmp_path: 
     slow, fast = (
         page(Session(str(kineto_file(tmp_path / str(job.rank), job)), cache=False), "input_pipeline_analyzer") for job in RANKS[:2]
     )
-    assert slow.verdict and fast.verdict
-    assert slow.verdict.text.startswith("Highly input-bound") or slow.verdict.text.startswith("Moderately input-bound")
+    assert slow.verdict
+    assert fast.verdict
+    assert slow.verdict.text.startswith(("Highly input-bound", "Moderately input-bound"))
     assert "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0 %) of each step" in slow.verdict.details[0]
     assert "num_workers=0" in slow.verdict.details[0]
     assert not fast.verdict.text.startswith(("Highly input-bound", "Moderately input-bound"))
-    assert "_MultiProcessingDataLoaderIter" in fast.verdict.details[0] and "num_workers=0" not in fast.verdict.details[0]
+    assert "_MultiProcessingDataLoaderIter" in fast.verdict.details[0]
+    assert "num_workers=0" not in fast.verdict.details[0]
 
 
 def test_a_window_is_never_busier_than_it_is_long(tmp_path: Path) -> None:
     session = Session(str(kineto_file(tmp_path, Job(late=0.95, steps=tuple(range(3, 12))))), cache=False)
     found = session.get(steps, session.hosts[0])
-    assert len(found) == 7 and found.n_trimmed == 2
+    assert (len(found), found.n_trimmed) == (7, 2)
     assert (found.class_ps >= 0).all()
     assert np.array_equal(found.class_ps.sum(axis=1), found.duration_ps)
     assert found.duration_ps.tolist() == [step_length(Job(), i) * US for i in range(1, 8)]
+
+
+def test_a_step_lasts_as_long_as_its_marker_though_its_kernels_take_less_than_a_third(tmp_path: Path) -> None:
+    """As a video model on an MI300: steps of 390.7 ms, kernels of 119.9 ms that begin 268.8 ms after the step does."""
+    events = []
+    for i in range(3):
+        at, run = 390_700 * i, 390_700 * i + 268_800
+        events += [
+            x("user_annotation", f"ProfilerStep#{i}", at, 390_700, HOST),
+            x("cpu_op", "aten::mm", at + 1000, 100, HOST),
+            x("cuda_runtime", "hipLaunchKernel", at + 1010, 5, HOST, correlation=i + 1),
+            x("kernel", "Cijk_MT64", run, 119_900, {"pid": 2, "tid": 0}, correlation=i + 1),
+        ]
+    session = Session(str(written(tmp_path, events, "w.pt.trace.json")), cache=False)
+    overview = page(session, "overview_page")
+    assert value(overview, "step_time_avg_ps") == 390_700 * US
+    assert value(overview, "device_compute_fraction") == pytest.approx(0.3069, abs=1e-4)
+    assert value(overview, "device_idle_fraction") == pytest.approx(1 - 0.3069, abs=1e-4)
+    assert overview.verdict
+    assert overview.verdict.text.startswith("GPU idle: for 271 ms (69.3 %) of each step")
+
+
+def test_work_that_runs_after_the_last_step_is_said(tmp_path: Path) -> None:
+    """Three short steps on the host launch kernels that take ten times as long: the windows are full, and the rest is told."""
+    events = []
+    for i, length in enumerate((100, 130, 70)):
+        at = 200 * i
+        events += [
+            x("user_annotation", f"ProfilerStep#{i}", at, length, HOST),
+            x("cuda_runtime", "cudaLaunchKernel", at + 5, 5, HOST, correlation=i + 1),
+            x("kernel", "k", 20 + 1000 * i, 1000, {"pid": 0, "tid": 7 + i}, correlation=i + 1),
+        ]
+    overview = page(Session(str(written(tmp_path, events, "w.pt.trace.json")), cache=False), "overview_page")
+    assert value(overview, "step_time_avg_ps") == 100 * US
+    assert value(overview, "n_steps") == 3
+    assert value(overview, "device_idle_fraction") == pytest.approx(20 / 300)
+    assert any("they worked 2.55 ms on the marked steps after the last one ended" in one.message for one in overview.diagnostics)
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS is not set")

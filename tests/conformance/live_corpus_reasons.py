@@ -13,7 +13,6 @@ _JAX_CPU, _TF_GPU = "corpus_own_jax_cpu__mlp", "corpus_xprof_gpu_multi_worker__*
 
 _ELEMENTS = "an element is a FLOP, as in XLA's own cost analysis; the peer's GPU model gives 3 for an addition, up to hundreds for exp"
 _CUBLAS = "cuBLAS calls are work; the peer says 0 FLOPs and 0 bytes"
-_GEMM_FUSION = "a fusion reads each byte of its operands once; the peer counts a matrix fusion's operands once per use"
 _CUDNN = "a cuDNN call's bytes are HBM's, its workspace among them; the peer has most of them in no memory"
 _SUMS = "sums over operations whose work differs, see there"
 _HOST_COPY = "a copy whose breakdown names no bytes in HBM (it starts or ends in the host's memory): the peer counts all as HBM's here only"
@@ -61,7 +60,6 @@ def _of_ops(run: str, op: str, columns: tuple[str, ...], why: str) -> dict[Key, 
 
 _WORK: dict[Key, str] = {
     **_of_ops(_JAX08, "custom-call.1", (*_INTENSITIES, *_FLOP_RATES, *_BANDWIDTHS, *_BOUNDS), _CUBLAS),
-    **_of_ops(_JAX08, "gemm_fusion_dot_general.1", (*_INTENSITIES, *_BANDWIDTHS, "roofline_efficiency", "optimal_flop_rate"), _GEMM_FUSION),
     **_of_ops(_CONV, "cudnn-conv.1", (*_INTENSITIES, *_BANDWIDTHS, *_BOUNDS), _CUDNN),
     **_of_ops(_ATTENTION, "*", (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _ELEMENTS),
     **_of_ops(_GTX, "*", (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _ELEMENTS),
@@ -70,7 +68,6 @@ _WORK: dict[Key, str] = {
     **_each(_GTX, "roofline_model", ("*: step Total",), (*_INTENSITIES, *_FLOP_RATES, "optimal_flop_rate"), _SUMS),
     **_each(_GEMM, "op_profile", ("*: op */custom-call.1 (*)",), _TREE_FLOPS, _CUBLAS),
     **_each(_JAX08, "op_profile", ("*: op */custom-call.1 (*)",), _TREE_BYTES, _CUBLAS),
-    **_each(_JAX08, "op_profile", ("*: op */gemm_fusion_dot_general.1 (*)",), _TREE_BYTES, _GEMM_FUSION),
     **_each(_CONV, "op_profile", ("*: op */cudnn-conv.1 (*)",), _TREE_BYTES, _CUDNN),
     **_each(_MI300, "op_profile", (*(f"*: {kind}" for kind in _OUTER_KINDS), "*: category */custom*"), _TREE_BYTES, _SUMS),
     **_each(_GEMM, "op_profile", (*(f"*: {kind}" for kind in _OUTER_KINDS), "*: category */custom-call"), _TREE_FLOPS, _SUMS),

@@ -92,12 +92,13 @@ def _step_times(facts: RunFacts) -> dict[str, Scalar]:
     why = "" if n else "the captures do not overlap" if facts.common.is_disjoint else "no steps were found"
     n_hosts = sum(rows.stop > rows.start for rows in facts.common.rows)
     mean_of = f"mean over {n_hosts:,} hosts" if n_hosts > 1 else ""
+    left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
     spread = float(time.std(ddof=1)) if n > 1 else 0.0
     return {
         "step_time_avg_ps": Scalar(facts.step_time_ps, "ps", "Average step time", why or mean_of),
         "step_time_sd_ps": Scalar(spread if n else None, "ps", "Standard deviation", why),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step", why),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step", why),
-        "n_steps": Scalar(n, "count", "Steps", f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""),
+        "n_steps": Scalar(n, "count", "Steps", "none in common" if facts.common.is_disjoint else left_out),
         "input_fraction": Scalar(steps.fraction("input") if n else None, "fraction", "Waiting for input", why),
     }

@@ -40,18 +40,19 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     )  # fmt: skip
     found = _with_details(_found(run), session, run, hosts)
     stage = _slow_stage(session, run, found)
+    verdict = _verdict(found, run, hosts, stage)
     kind = facts.kind
     tables = {
         "steps": steps_table(run.steps, kind),
         "breakdown": breakdown_table(run.steps, kind),
         "top_ops": top_ops_table(run.ops, facts),
         "environment": environment(run),
-        "recommendations": _recommendations(found, run, bool(stage)),
+        "recommendations": _recommendations(found, run, verdict),
     }
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(session, hosts))
-    return Payload("overview_page", session.run, hosts, tables, scalars(run), _verdict(found, run, hosts, stage), diagnostics)
+    return Payload("overview_page", session.run, hosts, tables, scalars(run), verdict, diagnostics)
 
 
 def _found(run: Run) -> Finding:
@@ -84,16 +85,13 @@ def _slow_stage(session: Session, run: Run, found: Finding) -> tuple[str, ...]:
     return stage.sentences if stage else ()
 
 
-def _recommendations(found: Finding, run: Run, has_stage: bool) -> Table:
+def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
+    """Advice for the category that the verdict names, and pages that it does not lead to already."""
     calls = sum_calls([part.calls for part in run.parts])
     rows = [("advice", text, "") for text in framework_advice(found.category, run.facts, calls)]
-    if has_stage:
-        rows.insert(0, ("tool", "See the slow stage of the tf.data pipeline, and what each change would gain.", TF_DATA_TOOL))
-    if found.category == "input" or (found.category in _MAY_BE_INPUT and run.steps.fraction("input") > 0):
+    linked = {step.tool for step in verdict.next}
+    if found.category in _MAY_BE_INPUT and run.steps.fraction("input") > 0 and INPUT_TOOL not in linked:
         rows.append(("tool", "See how long each step waits for input, and what the host does meanwhile.", INPUT_TOOL))
-    where = "host" if run.facts.kind == "CPU" else "device"
-    rows.append(("tool", f"See which operations take the time on the {where}.", _ops_tool(run.facts.kind)))
-    rows.append(("tool", "See what happens when, on every thread and device.", "trace_viewer"))
     kinds, texts, tools = zip(*rows, strict=True)
     columns = (text_column("kind", "Kind", kinds), text_column("text", "What to do", texts), text_column("tool", "Tool", tools))
     return Table("Recommendations", columns)

@@ -20,6 +20,11 @@ describe('overview', () => {
     expect(tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps') }))).toEqual([{ title: 'Average', value: null, unit: 'ps', note: 'no steps' }]);
   });
 
+  it('has one tile for all that is unknown', () => {
+    const tiles = tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps'), n_steps: ps(0, 'Steps'), idle: ps(null, 'Idle', 'no device'), busy: ps(7, 'Busy') }));
+    expect(tiles.map(({ title }) => title)).toEqual(['Average', 'Steps', 'Busy']);
+  });
+
   it('lists facts and recommendations, unknown ones too', () => {
     expect(factsOf(table({ name: ['Device', 'Task'], value: ['CPU', null] }))).toEqual([{ name: 'Device', value: 'CPU' }, { name: 'Task', value: null }]);
     expect(recommendationsOf(table({ kind: ['input'], text: ['Do `x`'], tool: ['trace_viewer'] }))).toEqual([{ kind: 'input', text: 'Do `x`', tool: 'trace_viewer' }]);

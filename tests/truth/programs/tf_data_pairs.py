@@ -152,12 +152,12 @@ def filtered(function, _lanes, batch, _fits):
     return numbers().filter(lambda x: function(x) >= 0).batch(batch)
 
 
-def generated(function, _lanes, batch, _fits):
-    costs = getattr(function, "costs", None) or GENERATED_MS
+def generated(_function, _lanes, batch, _fits):
+    """A Python generator in place of the function: it takes as long (see `run`)."""
 
     def rows():
         for i in range(1_000_000):
-            time.sleep(costs[i % len(costs)] / 1e3)
+            time.sleep(GENERATED_MS[i % len(GENERATED_MS)] / 1e3)
             yield i
 
     return DATA.from_generator(rows, output_signature=tf.TensorSpec([], tf.int64)).batch(batch)
@@ -167,7 +167,7 @@ def half_ahead(function, lanes, batch, fits):
     return source(function, lanes, fits).prefetch(2).map(sleeping([0.7])).batch(batch)
 
 
-GENERATED_MS = [3.0]
+GENERATED_MS = [3.0]  # of the case that runs
 _CHANGES = ("parallel", "prefetch", "parallel_prefetch", "remove", "cache")
 # Weight, the slow stage's long name, changes, builder.
 SHAPES = {
@@ -242,6 +242,18 @@ def one(case, iterator, start, times):
     return waited
 
 
+def bare_ms():
+    """What it takes to ask for an element that is there: Python and the eager call."""
+    iterator = iter(numbers().batch(4).prefetch(8))
+    times = []
+    for _ in range(100):
+        time.sleep(0.003)
+        start = time.perf_counter()
+        next(iterator)
+        times.append(time.perf_counter() - start)
+    return sorted(times)[50] * 1e3
+
+
 def measured(case, change):
     iterator = iter(case.dataset(change))
     loop(case, iterator, WARM_UP_S + (2 * FILLS_S if change == "cache" else 0))
@@ -273,16 +285,16 @@ def run(case, out):
     assert glob.glob(f"{out}/{case.name}/**/*.xplane.pb", recursive=True)
     keys = ("name", "shape", "change", "stage", "pool", "batch", "costs", "lanes", "is_ahead", "consumer_ms", "is_plain", "is_autotuned",
             "is_busy", "is_annotated", "is_computing_consumer", "has_python")  # fmt: skip
-    return {**{key: getattr(case, key) for key in keys}, "before": before, "after": after, "profiled": during}
+    return {**{key: getattr(case, key) for key in keys}, "bare_ms": BARE_MS, "before": before, "after": after, "profiled": during}
 
 
 def main():
-    global STEP, STEP_MS, UNIT_MS
+    global STEP, STEP_MS, UNIT_MS, BARE_MS
     out, seed, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rng = random.Random(seed)
     cases = [Case(rng, i) for i in range(n)]
     STEP, STEP_MS = multiplier()
-    UNIT_MS = unit_ms()
+    UNIT_MS, BARE_MS = unit_ms(), bare_ms()
     result = []
     for case in cases:
         if len(sys.argv) > 4 and case.name != sys.argv[4]:

@@ -261,7 +261,9 @@ class _Build:
 
     def _woven(self, at: int) -> _Source:
         part, thread, known = self.parts[at], self.thread(), len(self.cycles)
-        found = _Woven(_Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)), part.lanes, max(part.lanes, part.buffer))
+        found = _Woven(
+            _Inline(self.inputs(at, thread), self.cycle(part.work_ps, part.name, thread)), part.lanes, max(part.lanes, part.buffer)
+        )
         for cycle in self.cycles[known:]:
             cycle.share = cycle.share / part.lanes if cycle.thread == thread else cycle.share
         return found

@@ -215,9 +215,7 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
         "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
         "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
         "bottleneck_self_ps": Scalar(pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"),
-        "wait_fraction": Scalar(
-            rate, "fraction", "Time inside of calls", one_call if rate is None else "from the first call to the last"
-        ),
+        "wait_fraction": Scalar(rate, "fraction", "Time inside of calls", one_call if rate is None else "from the first call to the last"),
         "step_time_avg_ps": Scalar(
             float(found.duration_ps.mean()) if n else None, "ps", "Average step", "" if n else "no steps were found"
         ),
@@ -292,6 +290,13 @@ TOOL = Tool(
     available=available,
     params=(
         Param("pipeline", "Pipeline", "text", None, "Which pipeline to show, such as Host:0 or worker-1/Host:0; absent: the slowest"),
-        Param("rank", "Rank", "int", None, "Which of its calls to show, by duration: 1 is the slowest; absent: one of median length", minimum=1),
+        Param(
+            "rank",
+            "Rank",
+            "int",
+            None,
+            "Which of its calls to show, by duration: 1 is the slowest; absent: one of median length",
+            minimum=1,
+        ),
     ),
 )

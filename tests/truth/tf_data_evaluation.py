@@ -145,12 +145,11 @@ def evaluated(out: Path, seed: int, cases: int) -> list[Answer]:
     """Run a set and answer it; says each case."""
     found = [answer(out, case) for case in generated(out, seed, cases)]
     for one in found:
-        marks = " ".join(
-            mark for mark, is_bad in (
-                ("", one.is_quiet), ("NOT QUIET", not one.is_quiet), ("WRONG STAGE", one.is_named is False), ("WRONG VERDICT", not one.has_verdict),
-                ("OUTSIDE", one.is_inside is False),
-            ) if is_bad and mark
-        )  # fmt: skip
+        bad = {
+            "NOT QUIET": not one.is_quiet, "WRONG STAGE": one.is_named is False, "WRONG VERDICT": not one.has_verdict,
+            "OUTSIDE": one.is_inside is False,
+        }  # fmt: skip
+        marks = " ".join(mark for mark, is_bad in bad.items() if is_bad)
         print(f"  {one.name:40}{one.text} {marks}", flush=True)
     return found
 

@@ -2,8 +2,8 @@
 
     python tf_data_pairs.py OUT SEED N [NAME]
 
-Draws N cases from SEED. Of each, steps are timed without the profiler (before, after, before, after) and profiled once (before). Profiles lie
-in `OUT/<case>`; `OUT/truth.json` holds what was planted and measured. NAME runs the one case of that name.
+Draws N cases from SEED. Of each, steps are timed without the profiler (before, after, before, after) and profiled once (before).
+Profiles lie in `OUT/<case>`; `OUT/truth.json` holds what was planted and measured. NAME runs the one case of that name.
 """
 
 import glob
@@ -117,7 +117,11 @@ class Case:
 
 def source(function, lanes, fits):
     """Elements through the slow map; `fits`: how many, kept by a cache."""
-    return numbers(fits).map(function, num_parallel_calls=lanes).cache().repeat() if fits else numbers().map(function, num_parallel_calls=lanes)
+    return (
+        numbers(fits).map(function, num_parallel_calls=lanes).cache().repeat()
+        if fits
+        else numbers().map(function, num_parallel_calls=lanes)
+    )
 
 
 def two_maps(function, lanes, batch, fits):
@@ -173,7 +177,7 @@ _CHANGES = ("parallel", "prefetch", "parallel_prefetch", "remove", "cache")
 SHAPES = {
     "map": (4, f"::{ANY_MAP}$", _CHANGES, lambda f, n, b, fits: source(f, n, fits).batch(b)),
     "uneven": (3, f"::{ANY_MAP}$", ("parallel", "remove", "cache"), lambda f, n, b, fits: source(f, n, fits).batch(b)),
-    "two_maps": (3, f"::{ANY_MAP}::(Cache\\w*::)?{ANY_MAP}$|BatchV2::{ANY_MAP}::{ANY_MAP}$", ("parallel", "parallel_prefetch", "remove"), two_maps),
+    "two_maps": (3, f"::{ANY_MAP}::{ANY_MAP}$", ("parallel", "parallel_prefetch", "remove"), two_maps),
     "batch_map": (2, f"::{ANY_MAP}$", ("parallel", "prefetch", "parallel_prefetch", "remove"), batch_map),
     "shuffled": (2, f"::{ANY_MAP}$", ("parallel", "prefetch", "parallel_prefetch", "remove"), shuffled),
     "flat": (2, f"::FlatMap::{ANY_MAP}$", ("parallel", "prefetch", "parallel_prefetch"), flat),

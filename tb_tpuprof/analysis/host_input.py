@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,9 +18,12 @@ from tb_tpuprof.trace.trace import Trace
 
 # The kinds of work on the host, as shown.
 HOST_CATEGORIES = ("enqueuing", "preprocessing", "advanced_reads", "demanded_reads", "other")
+WAITING = "waiting"  # a stage that only waits for those below it, which count themselves: no time of the pipeline's
 _ENQUEUE = "InfeedEnqueue"
 _STAGES = {"enqueue": "enqueuing", "read": "demanded_reads", "preprocessing": "preprocessing", "unknown": "other"}
 _FILE_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
+_WAITERS = ("Root", "Prefetch")
+_NUMBER = re.compile(r"(?<!DirectedInterleave)(?<!Zip)\[\d+\]")
 _AHEAD = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::ParallelMap")
 
 
@@ -82,6 +86,15 @@ def input_category(name: str, type_: str) -> str:
     return "preprocessing"
 
 
+def _waits(name: str) -> bool:
+    return name.rpartition("::")[2] in _WAITERS
+
+
+def merged_stage(name: str) -> str:
+    """An iterator's name without the numbers of those made anew per element: `FlatMap[0]` … `FlatMap[19]` are one stage."""
+    return _NUMBER.sub("", name) if "Iterator::" in name else name
+
+
 @once
 def host_input(trace: Trace) -> HostInput:
     """The input operations of one host's threads."""
@@ -99,6 +112,9 @@ def sum_host_input(parts: Sequence[HostInput]) -> HostInput:
 
 def _select(ops: OpMetrics, enqueue_ps: int, between_ps: int) -> HostInput:
     category = [input_category(name, type_) for name, type_ in zip(ops.name, ops.type, strict=True)]
+    stages = {name.rpartition("::")[0] for name, found in zip(ops.name, category, strict=True) if found}
+    # A consumer waits inside of a prefetch while the stages below it work: counted there, it would count twice.
+    category = [WAITING if found and name in stages and _waits(name) else found for name, found in zip(ops.name, category, strict=True)]
     kept = [i for i, found in enumerate(category) if found]
     rows = np.array(kept, np.intp)
     columns = (getattr(ops, key)[rows] if len(getattr(ops, key)) else getattr(ops, key) for key in ("flops", "model_flops", "n_bytes"))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostInput
+from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostInput, merged_stage
 from tb_tpuprof.analysis.input_pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.recommend import THRESHOLDS
 from tb_tpuprof.units import format_fraction
@@ -44,10 +44,21 @@ def short(name: str) -> str:
 
 
 def costliest(found: HostInput, category: str) -> str:
-    """The operation of a category with most self time; stages that only wait for others come last. Empty if there is none."""
-    rows = [i for i, mine in enumerate(found.category) if mine == category]
-    rows.sort(key=lambda i: (stage(found.ops.name[i]) in _WAITING, -int(found.ops.self_ps[i])))
-    return found.ops.name[rows[0]] if rows else ""
+    """The stage of a category with most self time, its instances merged; stages that only wait for others come last. Empty if none."""
+    return largest(found, category)[0]
+
+
+def largest(found: HostInput, category: str) -> tuple[str, int]:
+    """The same with its self time, in ps, summed over its instances."""
+    total: dict[str, int] = {}
+    for i, mine in enumerate(found.category):
+        if mine == category:
+            name = merged_stage(found.ops.name[i])
+            total[name] = total.get(name, 0) + int(found.ops.self_ps[i])
+    if not total:
+        return "", 0
+    name = min(total, key=lambda one: (stage(one) in _WAITING, -total[one]))
+    return name, total[name]
 
 
 def input_advice(found: InputPipeline, level: str) -> tuple[Advice, ...]:
@@ -89,8 +100,8 @@ def _without_operations(level: str) -> tuple[Advice, ...]:
     if level == "unknown":
         return (look,)
     text = (
-        "Load ahead in other threads or processes: tf.data with prefetch(tf.data.AUTOTUNE), Grain with worker_count, a PyTorch "
-        "DataLoader with num_workers."
+        "Load ahead in other threads or processes: tf.data with `prefetch(tf.data.AUTOTUNE)`, Grain with "
+        "`ReadOptions(num_threads, prefetch_buffer_size)` and `mp_prefetch`, a PyTorch `DataLoader` with `num_workers`."
     )
     return look, Advice("other", text)
 
@@ -103,7 +114,8 @@ _PREPROCESSING = {
     ),
     "MapAndBatch": "`{name}` is parallel already: make its function cheaper, do it offline, or let more hosts help (tf.data service).",
     "Batch": "`{name}` copies elements into batches: give it `num_parallel_calls=tf.data.AUTOTUNE`, or batch before map().",
-    "PaddedBatch": "`{name}` pads every element: bucket elements by length (bucket_by_sequence_length), or pad offline.",
+    "PaddedBatch": "`{name}` pads every element on one thread: bucket elements by length (bucket_by_sequence_length), or pad offline.",
+    "ParallelBatch": "`{name}` copies on several threads already: make elements smaller (narrower types), or batch before map().",
     "Shuffle": "`{name}` waits for its buffer to fill: a smaller buffer_size, or shuffle file names and records offline.",
     "Filter": "`{name}` drops elements after they were made: filter before map(), or offline.",
     "FlatMap": "`{name}` opens one source after the other: use `interleave(num_parallel_calls=tf.data.AUTOTUNE)` in place of `flat_map()`.",
@@ -116,6 +128,33 @@ _PREPROCESSING = {
 }
 
 
+# Loaders other than tf.data by what their functions are called in a trace: what to change about them, in their own terms.
+_LOADERS = (
+    (
+        ("SourceMapDataset", "MapDataset", "MapIterDataset", "DataLoader.__next__", "PyGrain", "grain", "PrefetchDatasetIterator"),
+        "`{name}` is Grain's: read ahead in more threads (`to_iter_dataset(ReadOptions(num_threads=…, prefetch_buffer_size=…))`), and "
+        "transform in other processes (`mp_prefetch(MultiprocessingOptions(num_workers=…))`).",
+    ),
+    (
+        ("DataLoader", "enumerate(DataLoader)", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"),
+        "`{name}` is PyTorch's: load in other processes (`DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=…)`), and "
+        "set `pin_memory=True` with `.to(device, non_blocking=True)` for a GPU.",
+    ),
+)  # fmt: skip
+_PLAIN = (
+    "`{name}` reads in the job's own process: load the next batch in a thread (if it waits for files or the network) or in another process "
+    "(if it computes), while the current step runs."
+)
+
+
+def loader_advice(name: str) -> str:
+    """What to do about a loader that is not tf.data, by the function that the trace names."""
+    for words, text in _LOADERS:
+        if any(word in name for word in words):
+            return text.format(name=name)
+    return _PLAIN.format(name=name)
+
+
 def _of(found: HostInput, category: str) -> Advice:
     full_name = costliest(found, category)
     name = short(full_name)
@@ -125,6 +164,8 @@ def _of(found: HostInput, category: str) -> Advice:
         what = f"`{name}` hands data" if name else "Data is handed"
         text = f"{what} to the device: send fewer, larger transfers (one array per batch), and smaller types (uint8, cast on the device)."
         return Advice(category, text, "trace_viewer")
+    if full_name and "Iterator" not in full_name and category in ("demanded_reads", "advanced_reads", "preprocessing"):
+        return Advice(category, loader_advice(full_name), "trace_viewer")
     if category == "demanded_reads":
         text = f"`{name}` reads when it is asked: read ahead with `interleave(…, num_parallel_calls=tf.data.AUTOTUNE)` over several files."
         return Advice(category, text, tool)

@@ -94,6 +94,11 @@ class Pipeline:
         return 1 - int(self.waited_ps.sum()) / whole if whole else 0.0
 
     @property
+    def is_loop(self) -> bool:
+        """Whether a loop of a tf.function runs as a stage of the pipeline: its calls hold the loop's body, too."""
+        return any(_is_loop_body(stage) for stage in self.stages)
+
+    @property
     def bottleneck_stage(self) -> Stage | None:
         """The stage that callers waited for most."""
         return self.stages[self.bottleneck] if self.bottleneck >= 0 else None
@@ -149,6 +154,7 @@ def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
     number[roots] = code
     events = _by(number[found.call[worked]], worked, int(code.max()) + 1)
     calls = _by(code, roots, int(code.max()) + 1)
+    calls, events = _same_loops(found, calls, events)
     order = sorted(range(len(calls)), key=lambda i: int(found.start_ps[calls[i]].min()))
     counts = {"Host": 0, "Device": 0}
     result = []
@@ -158,6 +164,17 @@ def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
         result.append(_pipeline(trace, found, f"{kind}:{counts[kind]}", calls[i], events[i]))
         counts[kind] += 1
     return tuple(result)
+
+
+def _same_loops(found: Forest, calls: list[Rows], events: list[Rows]) -> tuple[list[Rows], list[Rows]]:
+    """Iterators that a loop of a tf.function made, one each time it ran, as one where their stages are the same."""
+    merged: dict[tuple[object, ...], list[int]] = {}
+    for i, mine in enumerate(calls):
+        is_loop = not found.stages[found.node[mine[0]]].startswith("Iterator::")
+        merged.setdefault(tuple(np.unique(found.node[events[i]]).tolist()) if is_loop else ("", i), []).append(i)
+    return [np.concatenate([calls[i] for i in same]) for same in merged.values()], [
+        np.concatenate([events[i] for i in same]) for same in merged.values()
+    ]
 
 
 def _by(code: npt.NDArray[np.integer], values: Rows, n: int) -> list[Rows]:
@@ -176,7 +193,11 @@ def _pipeline(trace: Trace, found: Forest, name: str, calls: Rows, events: Rows)
     threads = len(np.unique(trace.event_line[found.row[calls]]))
     kind = name.partition(":")[0]
     duration = found.duration_ps[calls]
-    waited = duration - np.minimum(_woken(found, calls, events), duration)
+    loops = [i for i, stage in enumerate(stages) if _is_loop_body(stage)]
+    if loops:
+        waited = np.minimum(_asked_for(found, calls, events, stages[loops[0]].long_name), duration)
+    else:
+        waited = duration - np.minimum(_woken(found, calls, events), duration)
     return Pipeline(name, kind, calls, found.start_ps[calls], duration, waited, is_complete, stages, _bottleneck(stages), threads)
 
 
@@ -203,6 +224,17 @@ def _woken(found: Forest, calls: Rows, events: Rows) -> Ints:
     end = found.start_ps + found.duration_ps
     call_of = found.call[below]
     np.add.at(result, at[call_of], found.after_ps[below] + np.maximum(end[call_of] - end[below], 0))
+    return result
+
+
+def _asked_for(found: Forest, calls: Rows, events: Rows, loop: str) -> Ints:
+    """Of each call, the time in which a loop's body waited for its next element: of what the stage that runs it called."""
+    at = np.full(len(found), -1, np.int64)
+    at[calls] = np.arange(len(calls))
+    above = found.parent[events]
+    mine = events[(above >= 0) & (found.node[above] == found.stages.index(loop))]
+    result = np.zeros(len(calls), np.int64)
+    np.add.at(result, at[found.call[mine]], found.duration_ps[mine])
     return result
 
 

@@ -17,6 +17,7 @@ Measure = Literal["step", "time", "hidden", "outside", ""]
 Place = Literal["inside", "between", "outside", ""]
 _AHEAD_THREADS = "tf_data_iterator_resource"
 _APART = 0.05  # share of the steps by which calls may take longer than what the steps count as waiting for input
+_SCHEDULED_PS = 500_000_000  # the waking of a thread takes less: from here on it waits for a processor
 HIDDEN = 0.2  # share of a step from which a call's time is never called hidden
 # What users write for the stages that tf.data makes of it.
 _CALLS = {
@@ -33,7 +34,8 @@ _CALLS = {
 class Waiting:
     """How much a job waits for a pipeline: the share, of what (steps, or the time between calls), and how bad it is (0 to 2).
 
-    `woken`: the share of the same that passed in calls whose element was there. `place`: of the calls, relative to the steps.
+    `woken`: the share of the same that passed in calls whose element was there. `is_contended`: it passed in waiting for a processor,
+    and counts. `place`: of the calls, relative to the steps.
     """
 
     fraction: float | None
@@ -41,6 +43,7 @@ class Waiting:
     severity: int
     woken: float = 0.0
     place: Place = ""
+    is_contended: bool = False
 
 
 def waiting(trace: Trace, pipeline: Pipeline) -> Waiting:
@@ -56,22 +59,26 @@ def waiting(trace: Trace, pipeline: Pipeline) -> Waiting:
     where = place(found, pipeline)
     if len(pipeline.calls) < 2:
         return Waiting(None, "", 0, 0.0, where)
-    waited = 1 - pipeline.wake_fraction
     if len(found) and (is_ahead or where == "inside"):
         fraction = found.fraction("input")
         if not is_ahead:
             called = _share_of_calls(found, pipeline)
             fraction = called if called > fraction + _APART else fraction
-        return _weighed(fraction, waited, "step", where)
+        return _weighed(fraction, pipeline, "step", where)
     if is_ahead:
         return Waiting(None, "hidden", 0, 0.0, where)
     if where == "outside":
         return Waiting(None, "outside", 0, 0.0, where)
-    return _weighed(pipeline.wait_fraction or 0.0, waited, "time", where)
+    return _weighed(pipeline.wait_fraction or 0.0, pipeline, "time", where)
 
 
-def _weighed(fraction: float, waited: float, of: Measure, where: Place) -> Waiting:
-    return Waiting(fraction * waited, of, _severity(fraction * waited), fraction * (1 - waited), where)
+def _weighed(fraction: float, pipeline: Pipeline, of: Measure, where: Place) -> Waiting:
+    woken = fraction * pipeline.wake_fraction
+    waited = fraction - woken
+    late_ps = float((pipeline.duration_ps - pipeline.waited_ps).mean())
+    if not pipeline.is_loop and late_ps >= _SCHEDULED_PS and not _severity(waited) and _severity(fraction):
+        return Waiting(fraction, of, 1, woken, where, True)
+    return Waiting(waited, of, _severity(waited), woken, where)
 
 
 def place(found: Steps, pipeline: Pipeline) -> Place:

@@ -116,7 +116,7 @@ def _before_map(stage: Stage, stages: tuple[Stage, ...]) -> tuple[str, ...]:
     made = stage.times.n_calls / above.times.n_calls
     if made < 1.2:
         return ()
-    text = f"`filter` after this `map` keeps 1 of {made:.1f} elements: filter first, on what the `map` reads, so that it runs for the rest only."
+    text = f"`filter` after this `map` keeps 1 of {made:.1f} elements: filter first, on what the `map` reads."
     return (text,)
 
 
@@ -154,7 +154,10 @@ def _map_advice(known: Evidence) -> tuple[str, ...]:
         )
         return (text, cheaper, _CACHE, _OFFLINE)
     if known.is_python:
-        text = f"{running} Its function is Python: what it computes holds Python's lock, so threads do not help; write it in TensorFlow operations."
+        text = (
+            f"{running} Its function is Python: what it computes holds Python's lock, so threads do not help; write it in TensorFlow "
+            "operations."
+        )
         return (text, _CACHE, _OFFLINE)
     return (f"{running} {cheaper}", _CACHE, _OFFLINE)
 

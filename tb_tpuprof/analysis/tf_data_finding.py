@@ -23,6 +23,11 @@ _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 _HOW = ("", "Moderately", "Highly")
 _READY = 0.5  # share of the calls' time after their elements were there from which the calls are what costs
 
+_CONTENDED = (
+    "The pipeline's functions and the step share the host's processors: give the pipeline fewer threads "
+    "(`options.threading.private_threadpool_size`), make its functions cheaper, or take a host with more processors.",
+)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -52,8 +57,10 @@ def found_of(trace: Trace, pipeline: Pipeline) -> Found:
     """What is said of a pipeline of a host."""
     waits, stage = waiting(trace, pipeline), pipeline.bottleneck_stage
     estimates = what_if(trace, pipeline)
-    level: Level = "unknown" if waits.fraction is None else _LEVELS[waits.severity] if stage else "good"
+    level: Level = "unknown" if waits.fraction is None else _LEVELS[waits.severity] if stage or waits.is_contended else "good"
     named, work = (_named(trace, pipeline, stage), _work(trace, pipeline, stage)) if stage else ("", "")
+    if waits.is_contended:
+        return Found(waits, level, named, work, estimates, "", _CONTENDED)
     return Found(waits, level, named, work, estimates, _gain(estimates), advice(pipeline, evidence(trace, pipeline)))
 
 
@@ -64,7 +71,7 @@ def slow_stage(trace: Trace) -> SlowStage | None:
     if not mine:
         return None
     found = found_of(trace, mine[0])
-    if found.level not in ("warn", "bad"):
+    if found.level not in ("warn", "bad") or found.waiting.is_contended:
         return None
     return SlowStage(
         mine[0].name, found.level, f"The slow stage of the input is {found.stage}, with {found.work}.", found.gain, found.advice[0]
@@ -92,12 +99,15 @@ def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None)
     share = f"{format_fraction(waits.fraction)} {of.get(waits.of, '')}"
     if found.level == "good":
         return f"tf.data keeps up: the {where} takes {format_time(average)} per call; {share}.{_hidden(pipeline, waits, average, step_ps)}"
+    if waits.is_contended:
+        late = format_time(float((pipeline.duration_ps - pipeline.waited_ps).mean()))
+        return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; its elements are ready, but then the caller waits {late} for a processor."
     return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; its bottleneck is {found.stage} with {found.work}."
 
 
 def _hidden(pipeline: Pipeline, waits: Waiting, average_ps: float, step_ps: float | None) -> str:
     """What becomes of the calls' time where little of it is waited for."""
-    if pipeline.wake_fraction >= _READY and waits.woken >= 0.02:
+    if not pipeline.is_loop and pipeline.wake_fraction >= _READY and waits.woken >= 0.02:
         woken = format_time(average_ps * pipeline.wake_fraction)
         return (
             f" Elements were ready: of each call {woken} ({format_fraction(waits.woken)} of the time) is the call itself, the waking of a "

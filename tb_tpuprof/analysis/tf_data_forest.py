@@ -333,7 +333,8 @@ def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functio
     work_ps = np.where(functions.is_ahead, np.minimum(self_ps, functions.function), np.maximum(self_ps - functions.queued, 0))
     return Forest(
         base.row, base.start, base.duration, base.iterator, base.has_id, parent, call, overlap, self_ps, work_ps, functions.function,
-        base.after_ps, is_blocking, base.node, functions.runs, stages, base.is_root, devices, int((reached & (call < 0)).sum()), int((~reached).sum()),
+        base.after_ps, is_blocking, base.node, functions.runs, stages, base.is_root, devices, int((reached & (call < 0)).sum()),
+        int((~reached).sum()),
     )  # fmt: skip
 
 

@@ -60,8 +60,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Times of a call and of a step after a change; `step` is absent without steps. `kind` names the change for programs. `is_no_gain`: it is as
-    good as none."""
+    """Times of a call and of a step after a change; `step` is absent without steps. `kind` names the change for programs.
+
+    `is_no_gain`: it is as good as none.
+    """
 
     kind: str
     change: str
@@ -122,6 +124,8 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
         return "this is the copy to the device: what it waits for is made by a pipeline of the host"
     if stage is None:
         return "no stage was waited for"
+    if pipeline.is_loop:
+        return "the loop over it runs inside of a `tf.function`, as a stage of the pipeline: consumer and input cannot be told apart"
     if pipeline.thread_count > 1:
         return f"{pipeline.thread_count} threads call this pipeline, so the time between its calls says nothing of its consumer"
     chosen = complete_calls(pipeline)
@@ -135,7 +139,7 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     pool = _number(whole.get("threadpool_size", "")) or processors
     busy, python = processor_time(trace)
     if processors and busy >= SATURATED * processors:
-        return f"the host's processors are {min(1.0, busy / processors):.0%} busy already: more parallelism would only share them out anew"
+        return f"the host's processors are {min(1.0, busy / processors):.0%} busy already: more threads would only share them out anew"
     step_ps, timing = _step(trace), _timing(pipeline)
     varies = _varies(steps(trace).duration_ps if step_ps is not None else timing[0])
     if varies:

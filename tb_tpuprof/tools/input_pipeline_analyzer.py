@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.combine import sum_hardware
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
-from tb_tpuprof.analysis.input_advice import Advice, costliest, input_advice, short
+from tb_tpuprof.analysis.input_advice import Advice, input_advice, largest, short
 from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import sum_op_stats
 from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
@@ -181,8 +181,11 @@ def _on_host(found: InputPipeline, level: str) -> list[str]:
     share = time.time_ps[HOST_CATEGORIES.index(time.largest)] / time.total_ps
     what = HOST_PARTS[time.largest][0].lower()
     text = f"On the host {format_fraction(share)} of the time for input is {what}"
-    name = costliest(found.host_input, time.largest)
-    return [f"{text}; `{short(name)}` takes most of it." if name else f"{text}."]
+    name, self_ps = largest(found.host_input, time.largest)
+    whole = found.host_input.time_ps(time.largest)
+    if not name or not whole:
+        return [f"{text}."]
+    return [f"{text}; `{short(name)}` is the largest part of that, {format_fraction(self_ps / whole)}."]
 
 
 def _diagnostics(found: InputPipeline, parts: list[InputPart], framework: str) -> tuple[Diagnostic, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostTime
+from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input_pipeline import InputPipeline
 from tb_tpuprof.analysis.tpu_input import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.base import Column, Table, Unit
@@ -49,7 +49,7 @@ HOST_PARTS = {
     "preprocessing": (
         "Preprocessing",
         "host",
-        "making elements from what was read: map, batch, shuffle, and waiting for these in other threads",
+        "making elements from what was read: map, batch, shuffle",
     ),
     "advanced_reads": (
         "Advanced reads",
@@ -177,7 +177,7 @@ def input_ops_table(found: InputPipeline) -> Table:
             number("total_fraction", "Total share", ops.time_ps[order] / whole, "fraction", of_all),
             number("self_time_ps", "Self time", ops.self_ps[order], "ps", "Of all occurrences, without nested operations"),
             number("self_fraction", "Self share", ops.self_ps[order] / whole, "fraction", of_all),
-            text_column("category", "Category", [HOST_PARTS[category[i]][0] for i in rows]),
+            text_column("category", "Category", ["Waiting" if category[i] == WAITING else HOST_PARTS[category[i]][0] for i in rows]),
         ),
     )
 

@@ -54,7 +54,10 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert payload.verdict.text.startswith("Highly input-bound: each step waits")
-    assert payload.verdict.details[0] == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` takes most of it."
+    assert (
+        payload.verdict.details[0]
+        == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` is the largest part of that, 100 %."
+    )
     assert [step.tool for step in payload.verdict.next] == ["trace_viewer", "tf_data_bottleneck_analysis"]
     assert set(payload.verdict.next[0].params) == {"start_ps", "end_ps"}
 

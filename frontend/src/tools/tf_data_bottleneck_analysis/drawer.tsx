@@ -20,12 +20,13 @@ function Amount({ name, value, unit, note }: { name: string; value: number | nul
   );
 }
 
-function Words({ stage }: { stage: Stage }): VNode {
+function Words({ stage, ahead, badge }: { stage: Stage; ahead: string; badge: string }): VNode {
   return (
     <p class="stage-words">
-      {stage.isBottleneck && <b class="is-bottleneck">Bottleneck</b>}
+      {stage.isBottleneck && <b class={badge === 'bottleneck' ? 'is-bottleneck' : undefined}>{badge === 'bottleneck' ? 'Bottleneck' : 'Largest stage'}</b>}
       <span>{stage.isCritical ? 'On the critical path: the call waits for it.' : 'Not on the critical path: the call does not wait for it.'}</span>
       {stage.isAsync && <span>Works ahead on threads of its own.</span>}
+      {ahead && <span>{ahead}</span>}
     </p>
   );
 }
@@ -50,7 +51,17 @@ function Parameters({ items }: { items: Stage['parameters'] }): VNode {
   );
 }
 
-export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; onClose: () => void }): VNode {
+interface DrawerProps {
+  stage: Stage;
+  /** Why its total exceeds its consumer's; empty where it does not. */
+  ahead: string;
+  /** The word on the bottleneck's box. */
+  badge: string;
+  call: Chosen;
+  onClose: () => void;
+}
+
+export function Drawer({ stage, ahead, badge, call, onClose }: DrawerProps): VNode {
   useEscape(onClose);
   const stretch = stretchOf(call, stage);
   // A stage that works ahead may take longer than the call: then it is no share of it.
@@ -65,7 +76,7 @@ export function Drawer({ stage, call, onClose }: { stage: Stage; call: Chosen; o
         </button>
       </header>
       {stage.longName && <code>{stage.longName}</code>}
-      <Words stage={stage} />
+      <Words {...{ stage, ahead, badge }} />
       <dl>
         <Amount name="Self time" value={stage.selfPs} unit="ps" {...(share && stage.isCritical ? { note: `${share} of the call` } : {})} />
         <Amount name="Total, all calls" value={stage.totalPs} unit="ps" />

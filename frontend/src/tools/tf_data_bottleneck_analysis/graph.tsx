@@ -26,6 +26,8 @@ const KEYS = [
 
 interface GraphProps {
   graph: GraphData;
+  /** The word on the bottleneck's box. */
+  badge: string;
   chosen: number | null;
   onChoose: (id: number | null) => void;
   /** The part that is seen, as URL text. */
@@ -38,7 +40,7 @@ function roomIn({ width, height }: Size): Size {
 }
 
 function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; height: number }): VNode {
-  const { graph, chosen, onChoose } = props;
+  const { graph, badge, chosen, onChoose } = props;
   const frame = useRef<HTMLDivElement>(null);
   const box = useSize(frame, { width: 900, height });
   const main = placed.at.get(mainStage(graph)?.id ?? -1) ?? { x: placed.width / 2, y: 0 };
@@ -65,7 +67,7 @@ function Drawing({ placed, height, ...props }: GraphProps & { placed: Placed; he
     event.preventDefault();
   };
   const shapes = useMemo(() => <Links graph={graph} placed={placed} />, [graph, placed]);
-  const stages = useMemo(() => <Stages graph={graph} placed={placed} chosen={chosen} tabStop={tabStop} onChoose={onChoose} onFocus={setFocus} />, [graph, placed, chosen, tabStop]);
+  const stages = useMemo(() => <Stages graph={graph} placed={placed} badge={badge} chosen={chosen} tabStop={tabStop} onChoose={onChoose} onFocus={setFocus} />, [graph, placed, badge, chosen, tabStop]);
   return (
     <div class="graph-frame" ref={frame} tabIndex={-1} style={{ height: `${height}px` }} onKeyDown={onKey}>
       <svg width="100%" height="100%" role="group" aria-label={`Pipeline graph, ${graph.stages.length} stages: arrow keys move between them, Enter shows details`}>

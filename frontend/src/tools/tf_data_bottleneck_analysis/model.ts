@@ -48,10 +48,30 @@ export function chosenOf(payload: Payload): Chosen | null {
 export interface Execution {
   rank: number;
   durationPs: number | null;
+  /** What was made for it lies in the capture, too. */
+  isComplete: boolean;
 }
 
 export function executionsOf(table: Table | undefined): Execution[] {
-  return rowsOf(table).map((row, i) => ({ rank: numberOf(row['rank']) ?? i + 1, durationPs: numberOf(row['duration_ps']) }));
+  return rowsOf(table).map((row, i) => ({ rank: numberOf(row['rank']) ?? i + 1, durationPs: numberOf(row['duration_ps']), isComplete: row['is_complete'] !== false }));
+}
+
+/** How a call is called in the list: its rank, its length, and what is special about it. */
+export function executionLabel({ rank, durationPs, isComplete }: Execution, n: number, typicalRank: number | null): string {
+  const special = isComplete ? (rank === typicalRank ? ' · typical' : '') : ' · cut by the capture';
+  return `${rank} of ${n} · ${format(durationPs, 'ps')}${special}`;
+}
+
+/** The word on the bottleneck's box: where the job does not wait for the pipeline, its largest stage holds nothing up. */
+export function badgeOf(level: string | undefined): string {
+  return level === 'warn' || level === 'bad' ? 'bottleneck' : 'largest';
+}
+
+/** Of a stage that took longer than the one it hands its elements to: why that can be. Empty for others. */
+export function aheadText({ stages }: Graph, stage: Stage): string {
+  const consumer = stages.find(({ id }) => id === stage.parent);
+  if (!consumer || (stage.totalPs ?? 0) <= (consumer.totalPs ?? 0)) return '';
+  return `Its total exceeds that of ${consumer.name}, which takes its elements: it ran ahead of it or on several threads.`;
 }
 
 /** A stage of a call: an iterator, or the like iterators that one stage made. */
@@ -125,12 +145,12 @@ export function graphOf(payload: Payload): Graph {
 }
 
 /** What a screen reader says of a stage. */
-export function stageLabel(stage: Stage): string {
+export function stageLabel(stage: Stage, badge = 'bottleneck'): string {
   const parts = [`${stage.name}: self ${format(stage.selfPs, 'ps')}, total ${format(stage.totalPs, 'ps')}`];
   if (stage.nIterators > 1) parts.push(`${stage.nIterators} iterators`);
   parts.push(stage.isCritical ? 'on the critical path' : 'not on the critical path');
   if (stage.isAsync) parts.push('works ahead');
-  if (stage.isBottleneck) parts.push('bottleneck');
+  if (stage.isBottleneck) parts.push(badge);
   return parts.join(', ');
 }
 

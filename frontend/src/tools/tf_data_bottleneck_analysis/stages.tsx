@@ -30,6 +30,7 @@ function tipOf(stage: Stage): string {
 interface StageProps {
   stage: Stage;
   at: { x: number; y: number };
+  badge: string;
   isChosen: boolean;
   isTabStop: boolean;
   onChoose: (id: number) => void;
@@ -37,19 +38,19 @@ interface StageProps {
 }
 
 /** The word that tells the bottleneck stands on the outline: colour alone would not do. */
-function Badge(): VNode {
+function Badge({ word }: { word: string }): VNode {
   return (
-    <g class="badge">
+    <g class={word === 'bottleneck' ? 'badge' : 'badge calm'}>
       <rect x={NODE.width - 86} y={-9} width={76} height={17} rx={3} />
       <text x={NODE.width - 48} y={3.5} text-anchor="middle">
-        bottleneck
+        {word}
       </text>
     </g>
   );
 }
 
-function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StageProps): VNode {
-  const kinds = ['stage', stage.isCritical ? 'critical' : 'aside', stage.isBottleneck ? 'bottleneck' : '', isChosen ? 'chosen' : ''];
+function StageBox({ stage, at, badge, isChosen, isTabStop, onChoose, onFocus }: StageProps): VNode {
+  const kinds = ['stage', stage.isCritical ? 'critical' : 'aside', stage.isBottleneck ? badge : '', isChosen ? 'chosen' : ''];
   const many = stage.nIterators > 1 ? ` ×${stage.nIterators}` : '';
   return (
     <g
@@ -57,7 +58,7 @@ function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StagePr
       transform={`translate(${at.x - NODE.width / 2} ${at.y - NODE.height / 2})`}
       role="button"
       tabindex={isTabStop ? 0 : -1}
-      aria-label={stageLabel(stage)}
+      aria-label={stageLabel(stage, badge)}
       aria-pressed={isChosen}
       data-stage={stage.id}
       data-tip={tipOf(stage)}
@@ -76,7 +77,7 @@ function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StagePr
       <text class="times" x={12} y={41}>
         {`self ${format(stage.selfPs, 'ps')} · total ${format(stage.totalPs, 'ps')}`}
       </text>
-      {stage.isBottleneck && <Badge />}
+      {stage.isBottleneck && <Badge word={badge} />}
     </g>
   );
 }
@@ -84,18 +85,19 @@ function StageBox({ stage, at, isChosen, isTabStop, onChoose, onFocus }: StagePr
 export interface StagesProps {
   graph: Graph;
   placed: Placed;
+  badge: string;
   chosen: number | null;
   tabStop: number | null;
   onChoose: (id: number) => void;
   onFocus: (id: number) => void;
 }
 
-export function Stages({ graph, placed, chosen, tabStop, ...hands }: StagesProps): VNode {
+export function Stages({ graph, placed, badge, chosen, tabStop, ...hands }: StagesProps): VNode {
   return (
     <g>
       {graph.stages.map((stage) => {
         const at = placed.at.get(stage.id);
-        return at && <StageBox key={stage.id} stage={stage} at={at} isChosen={stage.id === chosen} isTabStop={stage.id === tabStop} {...hands} />;
+        return at && <StageBox key={stage.id} stage={stage} at={at} badge={badge} isChosen={stage.id === chosen} isTabStop={stage.id === tabStop} {...hands} />;
       })}
     </g>
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Table } from '../../api/types';
 import { payloadOf, tableOf } from '../testing';
-import { adviceOf, chosenOf, executionsOf, graphOf, mainStage, parametersOf, pipelineParam, pipelinesOf, stageLabel, stretchOf, tilesOf, whatIfOf, type Stage } from './model';
+import { adviceOf, aheadText, badgeOf, chosenOf, executionLabel, executionsOf, graphOf, mainStage, parametersOf, pipelineParam, pipelinesOf, stageLabel, stretchOf, tilesOf, whatIfOf, type Stage } from './model';
 
 const plain = (text: string | undefined): string | undefined => text?.replaceAll('\u00a0', ' ');
 
@@ -49,6 +49,14 @@ describe('the graph of a call', () => {
       'TFRecord: self 2.00 µs, total 2.00 µs, 4 iterators, not on the critical path',
     ]);
   });
+  it('says why a stage can take longer than the one that takes its elements', () => {
+    const ahead = graph.stages.map((stage) => ({ ...stage, totalPs: stage.name === 'Map' ? 9e9 : stage.totalPs }));
+    expect(ahead.map((stage) => aheadText({ ...graph, stages: ahead }, stage))).toEqual(['', 'Its total exceeds that of Prefetch, which takes its elements: it ran ahead of it or on several threads.', '']);
+  });
+  it('calls the largest stage a bottleneck only where the job waits', () => {
+    expect(['good', 'unknown', undefined, 'warn', 'bad'].map(badgeOf)).toEqual(['largest', 'largest', 'largest', 'bottleneck', 'bottleneck']);
+    expect(stageLabel(graph.stages[1] as Stage, badgeOf('good'))).toMatch(/largest$/);
+  });
   it('reads parameters', () => {
     expect(graph.stages[1]?.parameters).toEqual([['parallelism', '1'], ['autotune', 'true'], ['deterministic', 'yes']]);
     expect(parametersOf('')).toEqual([]);
@@ -67,7 +75,11 @@ describe('pipelines and calls', () => {
   it('say which is shown', () => {
     expect(chosenOf(payloadOf({ tables: { chosen: tableOf({ host: ['w1'], pipeline: ['Host:0'], rank: [3], start_ps: [5], duration_ps: [7] }) } }))).toEqual({ host: 'w1', pipeline: 'Host:0', rank: 3, startPs: 5, durationPs: 7 });
     expect(chosenOf(payloadOf())).toBeNull();
-    expect(executionsOf(tableOf({ rank: [1, 2], duration_ps: [9, null] }))).toEqual([{ rank: 1, durationPs: 9 }, { rank: 2, durationPs: null }]);
+    expect(executionsOf(tableOf({ rank: [1, 2], duration_ps: [9, null] }))).toEqual([{ rank: 1, durationPs: 9, isComplete: true }, { rank: 2, durationPs: null, isComplete: true }]);
+  });
+  it('are listed with what is special about them', () => {
+    const calls = executionsOf(withFlags(tableOf({ rank: [1, 2, 3], duration_ps: [9e9, 7e9, 8e9] }), { is_complete: [true, true, false] }));
+    expect(calls.map((call) => plain(executionLabel(call, 3, 2)))).toEqual(['1 of 3 · 9.00 ms', '2 of 3 · 7.00 ms · typical', '3 of 3 · 8.00 ms · cut by the capture']);
   });
   it('have tiles for what the payload knows', () => {
     expect(tilesOf(payloadOf({ scalars: { n_executions: { value: 3, unit: 'count', title: 'n', note: '' }, max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' } } })).map(({ title }) => title)).toEqual(['Slowest']);

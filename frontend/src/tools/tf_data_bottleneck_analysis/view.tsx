@@ -9,7 +9,7 @@ import { Section, Tiles } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
 import { Graph } from './graph';
-import { adviceOf, chosenOf, executionsOf, graphOf, tilesOf, whatIfOf, type Chosen, type Execution, type Graph as GraphData } from './model';
+import { adviceOf, aheadText, badgeOf, chosenOf, executionLabel, executionsOf, graphOf, tilesOf, whatIfOf, type Chosen, type Execution, type Graph as GraphData } from './model';
 import { Pipelines } from './pipelines';
 import './style.css';
 import { WhatIf } from './what_if';
@@ -17,10 +17,10 @@ import { WhatIf } from './what_if';
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
 /** The calls of the pipeline by time: one is shown. */
-function RankChooser({ calls, rank, setParams }: { calls: readonly Execution[]; rank: number } & Pick<LinkProps, 'setParams'>): VNode | null {
+function RankChooser({ calls, rank, typicalRank, setParams }: { calls: readonly Execution[]; rank: number; typicalRank: number | null } & Pick<LinkProps, 'setParams'>): VNode | null {
   if (calls.length < 2) return null;
   const at = calls.findIndex((call) => call.rank === rank);
-  const go = (to: number): void => setParams({ rank: to === 1 ? undefined : String(to) }, 'push');
+  const go = (to: number): void => setParams({ rank: to === typicalRank ? undefined : String(to) }, 'push');
   const step = (by: number, label: string, sign: string): VNode => {
     const to = calls[at + by];
     return (
@@ -36,7 +36,7 @@ function RankChooser({ calls, rank, setParams }: { calls: readonly Execution[]; 
         <select class="field" aria-label="Call, slowest first" value={String(rank)} onChange={(event) => go(Number(event.currentTarget.value))}>
           {calls.map((call) => (
             <option key={call.rank} value={String(call.rank)}>
-              {`${call.rank} of ${calls.length} · ${format(call.durationPs, 'ps')}`}
+              {executionLabel(call, calls.length, typicalRank)}
             </option>
           ))}
         </select>
@@ -47,14 +47,14 @@ function RankChooser({ calls, rank, setParams }: { calls: readonly Execution[]; 
   );
 }
 
-function Key(): VNode {
+function Key({ badge }: { badge: string }): VNode {
   return (
     <ul class="graph-key" aria-label="What outlines mean">
       <li>
         <i class="critical" /> critical path
       </li>
       <li>
-        <i class="bottleneck" /> bottleneck
+        <i class={badge === 'bottleneck' ? 'bottleneck' : 'largest'} /> {badge === 'bottleneck' ? 'bottleneck' : 'largest stage'}
       </li>
       <li>
         <i class="aside" /> not waited for
@@ -67,7 +67,9 @@ function GraphSection({ payload, graph, chosen, params, setParams }: { payload: 
   const calls = useMemo(() => executionsOf(payload.tables['executions']), [payload]);
   const stage = params['stage'] === undefined ? null : Number(params['stage']);
   const where = [payload.hosts.length > 1 || chosen.host ? chosen.host : '', chosen.pipeline, format(chosen.durationPs, 'ps')].filter(Boolean).join(' · ');
-  const end = <RankChooser calls={calls} rank={chosen.rank} setParams={setParams} />;
+  const badge = badgeOf(payload.verdict?.level);
+  const typical = payload.scalars['typical_rank']?.value;
+  const end = <RankChooser calls={calls} rank={chosen.rank} typicalRank={typeof typical === 'number' ? typical : null} setParams={setParams} />;
   return (
     <Section title="Pipeline graph" note={where} end={end}>
       {graph.stages.length ? (
@@ -75,13 +77,14 @@ function GraphSection({ payload, graph, chosen, params, setParams }: { payload: 
           <Graph
             key={`${chosen.host}\n${chosen.pipeline}`}
             graph={graph}
+            badge={badge}
             chosen={stage}
             onChoose={(id) => setParams({ stage: id === null ? undefined : String(id) }, 'push')}
             view={params['view']}
             onView={(view) => setParams({ view }, 'replace')}
           />
           <div class="graph-foot">
-            <Key />
+            <Key badge={badge} />
             <p class="muted">Data flows upwards; the top stage is what the training loop calls. Click a stage for details.</p>
           </div>
         </>
@@ -136,7 +139,7 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
           {whatIf && <WhatIf data={whatIf} title={whatIfTable?.title || 'What would it gain'} note={whatIfTable?.note ?? ''} />}
           <Advice items={adviceOf(advice)} />
         </div>
-        {stage && chosen && <Drawer stage={stage} call={chosen} onClose={close} />}
+        {stage && chosen && <Drawer stage={stage} ahead={aheadText(graph, stage)} badge={badgeOf(payload.verdict?.level)} call={chosen} onClose={close} />}
       </div>
       {payload.diagnostics.length > 0 && (
         <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>

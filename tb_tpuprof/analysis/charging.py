@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -41,3 +43,23 @@ def union_ps(start: Int64s, end: Int64s) -> int:
     reached = np.maximum.accumulate(end)
     begin = np.maximum(start[1:], reached[:-1])
     return int(end[0] - start[0] + np.maximum(end[1:] - begin, 0).sum())
+
+
+def union_cover(start: Int64s, end: Int64s) -> Callable[[Int64s], Int64s]:
+    """How much of the time before a moment a union of intervals covers, as a function of moments."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order]) if len(end) else end
+    if not len(start):
+        return np.zeros_like
+    new = np.append(True, start[1:] > end[:-1])
+    first = start[new]
+    last = end[np.append(np.flatnonzero(new)[1:] - 1, len(end) - 1)]
+    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(last - first)))
+
+    def covered(moment: Int64s) -> Int64s:
+        at = np.searchsorted(first, moment, side="right")
+        inside = np.maximum(at - 1, 0)
+        result: Int64s = before[inside] + np.clip(moment - first[inside], 0, last[inside] - first[inside])
+        return np.where(at > 0, result, 0)
+
+    return covered

@@ -5,8 +5,8 @@
     thread B   │                  └▶ MatMul ─   │
     GPU        └─────────────────────── kernel ─┘
 
-Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server; where
-TensorFlow v1 loops run, each iteration's first executor event instead. Higher levels claim first, then earlier roots; what
+Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server; where TensorFlow's loops
+run and nobody annotated steps, on devices each iteration's first executor event instead. Higher levels claim first, then earlier roots; what
 is claimed stays claimed; a root inside another of its level makes no group. A file that a back end has grouped already
 (stat `group_id`) is believed.
 """
@@ -22,9 +22,10 @@ from tb_tpuprof.analysis import tpu_grouping
 from tb_tpuprof.analysis.cpu_ties import run_ties
 from tb_tpuprof.analysis.event_names import is_loop_op
 from tb_tpuprof.analysis.forest import Forest, forest
-from tb_tpuprof.analysis.links import EXECUTOR
+from tb_tpuprof.analysis.links import EXECUTOR, FETCHES
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_named, events_with, first_ints, metadata_named, values_at
 from tb_tpuprof.trace.trace import Trace
 
@@ -99,9 +100,21 @@ def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray
 def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Root events, their levels, and for loops the ties first event → other events of an iteration (2 columns)."""
     data_ids = _data_step_ids(trace)
+    rows, levels = _marked_roots(trace, data_ids)
     loop_roots, loop_ties = _loop_iterations(trace, data_ids)
-    if len(loop_roots):
+    if len(loop_roots) and not (planes(trace).hosts and _are_explicit(trace, rows)) and (planes(trace).has_device or not len(rows)):
         return loop_roots, np.ones(len(loop_roots), np.int64), loop_ties
+    return rows, levels, np.empty((0, 2), np.int64)
+
+
+def _are_explicit(trace: Trace, rows: npt.NDArray[np.intp]) -> bool:
+    """Whether any of the roots is a user's step annotation: one with a number and a name of its own. These win over loops inside."""
+    numbered = rows[np.isin(rows, first_ints(trace, "step_num")[0])]
+    return bool((~metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][numbered]]).any())
+
+
+def _marked_roots(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Root events by their stat or name, and their levels."""
     level_of_name = np.zeros(len(trace.metadata), np.int64)
     for name, level in _ROOT_LEVELS.items():
         level_of_name[metadata_named(trace, (name,))] = level
@@ -113,7 +126,7 @@ def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], n
     if len(data_ids):
         of_data = np.isin(values_at(rows, *first_ints(trace, "id"), np.iinfo(np.int64).min), data_ids)
         rows, levels = rows[~of_data], levels[~of_data]
-    return rows, levels, np.empty((0, 2), np.int64)
+    return rows, levels
 
 
 def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
@@ -127,21 +140,9 @@ def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
 
 def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """First executor event of each iteration of each TensorFlow loop (a step id with several iterations), in time order."""
-    none = np.empty(0, np.intp), np.empty((0, 2), np.int64)
-    executors = events_named(trace, (EXECUTOR,))
+    executors, step, iteration = _looping(trace, data_ids)
     if not len(executors):
-        return none
-    step = values_at(executors, *first_ints(trace, "id"), np.iinfo(np.int64).min)
-    iteration = values_at(executors, *first_ints(trace, "iter_num"), -1)
-    usable = (step != np.iinfo(np.int64).min) & (iteration >= 0) & ~np.isin(step, data_ids)
-    executors, step, iteration = executors[usable], step[usable], iteration[usable]
-    steps, inverse = np.unique(step, return_inverse=True)
-    most = np.zeros(len(steps), np.int64)
-    np.maximum.at(most, inverse, iteration)
-    looping = most[inverse] > 0
-    if not looping.any():
-        return none
-    executors, step, iteration = executors[looping], step[looping], iteration[looping]
+        return np.empty(0, np.intp), np.empty((0, 2), np.int64)
     start = trace.events["start_ps"][executors]
     order = np.lexsort((start, iteration, step))
     executors, step, iteration, start = executors[order], step[order], iteration[order], start[order]
@@ -149,6 +150,44 @@ def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt
     firsts = executors[is_first]
     tie = np.column_stack((firsts[np.cumsum(is_first) - 1], executors))[~is_first]
     return firsts[np.argsort(start[is_first], kind="stable")].astype(np.intp), tie.astype(np.int64)
+
+
+def _looping(
+    trace: Trace, data_ids: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Executor events of loops, their step ids and iterations."""
+    executors = events_named(trace, (EXECUTOR,))
+    step = values_at(executors, *first_ints(trace, "id"), _NO_NUMBER)
+    iteration = values_at(executors, *first_ints(trace, "iter_num"), -1)
+    usable = (step != _NO_NUMBER) & (iteration >= 0) & ~np.isin(step, data_ids)
+    executors, step, iteration = executors[usable], step[usable], iteration[usable]
+    steps, inverse = np.unique(step, return_inverse=True)
+    most = np.zeros(len(steps), np.int64)
+    np.maximum.at(most, inverse, iteration)
+    looping = most[inverse] > 0
+    return executors[looping], step[looping], iteration[looping]
+
+
+def fetching_loops(trace: Trace) -> npt.NDArray[np.intp]:
+    """Where iterations begin of loops that fetch their own data inside of one run of a function; none where no loop does.
+
+    Of `steps_per_execution` these are the fetches (IteratorGetNext) of every run whose iterations fetch, of `for batch in dataset`
+    in a tf.function the calls of the iterator that runs the loop's body (`ReduceIterator::…::Scan`).
+    """
+    fetches = events_named(trace, FETCHES)
+    step = values_at(fetches, *first_ints(trace, "id"), _NO_NUMBER)
+    iteration = values_at(fetches, *first_ints(trace, "iter_num"), -1)
+    _executors, looping, _iteration = _looping(trace, _data_step_ids(trace))
+    of_loop = np.isin(step, looping)
+    if len(np.unique(iteration[of_loop])) > 1:
+        return fetches[of_loop]
+    strings, names = trace.strings, trace.metadata["name"]
+    bodies = np.array([_is_loop_body(strings[i]) for i in names.tolist()], np.bool_)
+    return np.flatnonzero(bodies[trace.events["metadata"]]) if bodies.any() else fetches[:0]
+
+
+def _is_loop_body(name: str) -> bool:
+    return name.startswith("ReduceIterator::") and name.endswith("::Scan")
 
 
 def _claim_by_level(

@@ -29,7 +29,7 @@ CONTEXTS = (
 _RUN_ID_BITS = (1 << 27) - 1  # devices report only the low bits of a run's id
 _MOST_TYPES = 63  # context types are small numbers
 _CROWD = 64  # with this many on both sides an id says nothing any more
-_GET_NEXT = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
+FETCHES = ("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
 EXECUTOR = "ExecutorState::Process"
 
 
@@ -141,7 +141,7 @@ def _latest(rows: Rows | npt.NDArray[np.intp], keys: Keys) -> tuple[npt.NDArray[
 
 def _executor_to_iterators(trace: Trace) -> Part:
     """An executor's run → its calls of the input pipeline, by (`id`, `iter_num`)."""
-    wanted = events_named(trace, _GET_NEXT)
+    wanted = events_named(trace, FETCHES)
     none = np.empty(0, np.intp), np.empty(0, np.int64)
     if not len(wanted):
         return *none, *none

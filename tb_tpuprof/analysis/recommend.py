@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tb_tpuprof.analysis.op_stats import OpStats
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.units import format_fraction, format_time, three_digits
 
@@ -19,10 +19,13 @@ THRESHOLDS = {
     "kernel_launch": (0.03, 0.15),
     "device_collectives": (0.03, 0.15),
     "compilation": (0.03, 0.15),
+    "host_python": (0.03, 0.15),
+    "host_wait": (0.03, 0.15),
     "other": (0.03, 0.15),
 }
 LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth a thought
 MUCH_EAGER = 0.1
+_ALMOST_ALL = 0.9
 _LEVELS: tuple[Level, ...] = ("good", "warn", "bad")
 
 
@@ -63,11 +66,11 @@ def finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
         return Finding("unknown", "", _without_steps(ops), extra)
     ranked = costs(steps)
     worst = ranked[0]
-    others = tuple(_sentence(cost, kind) for cost in ranked[1:] if cost.severity)
+    others = tuple(_sentence(cost, kind, steps) for cost in ranked[1:] if cost.severity)
     if not worst.severity:
         largest = _largest_op(ops)
         return Finding("good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra)
-    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind), others + extra)
+    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind, steps), others + extra)
 
 
 def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
@@ -79,17 +82,42 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     if not len(steps):
         return Finding("unknown", "", f"Whether the job waits for input cannot be told. {_without_steps(ops)}")
     by_category = {cost.category: cost for cost in costs(steps)}
-    waits, rest = by_category["input"], by_category["other"]
-    others = tuple(_sentence(cost, kind) for cost in costs(steps) if cost.severity and cost.category not in ("input", "other"))
+    waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
+    told = ("input", "other", "host_wait")
+    others = tuple(_sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told)
     if waits.severity:
-        return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind), others)
+        return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), others)
     seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
-    if rest.severity:
-        idle = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
-        for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {idle}"
+    if idle.severity:
+        where = f"for {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)}) each step waits{_where(steps, 'host_wait')}"
+        text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and nothing says for what."
+        return Finding("warn", "host_wait", text, others)
+    if rest.severity and not is_fed(steps, kind):
+        unseen = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
+        for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {unseen}"
         text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {for_time}, which can be waiting, too."
         return Finding("warn", "other", text, others)
+    if rest.severity:
+        text = f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or other work between operations"
+        others = (f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.", *others)
     return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
+
+
+def is_fed(steps: Steps, kind: str) -> bool:
+    """Whether steps on a host fetched their data from a traced input pipeline, almost all of them: other time is then no waiting for it."""
+    if kind != "CPU" or not len(steps):
+        return False
+    return float((steps.class_ps[:, TimeClass.HOST_WAIT_INPUT] > 0).mean()) >= _ALMOST_ALL
+
+
+def _where(steps: Steps, category: str) -> str:
+    """In which functions or annotations the steps spent a category's time, as far as frames and annotations say; else empty."""
+    named = [wait for wait in steps.waits if wait.kind in CATEGORIES[category]]
+    whole = int(steps.category_ps(category).sum())
+    if not named or not whole or named[0].total_ps * 2 < sum(wait.total_ps for wait in named):
+        several = [wait.title for wait in named if wait.total_ps * 10 >= whole][:3]
+        return f" in {' and '.join(several)}" if several and whole else ""
+    return f"{', most of it' if named[0].total_ps < 0.9 * whole else ''} in {named[0].title}"
 
 
 def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
@@ -103,12 +131,16 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
 
 
-def _sentence(cost: Cost, kind: str) -> str:
+def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     """A cost in words that say what the time is."""
     time = f"{format_time(cost.mean_ps)} ({format_fraction(cost.fraction)})"
     how = "Highly" if cost.severity == 2 else "Moderately"
     if cost.category == "input":
-        return f"{how} input-bound: each step waits {time} for data."
+        return f"{how} input-bound: each step waits {time} for data{_where(steps, 'input')}."
+    if cost.category == "host_wait":
+        return f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. Nothing says for what: possibly for data."
+    if cost.category == "host_python":
+        return f"{how} Python-bound: each step spends {time} in Python or its annotations{_where(steps, 'host_python')}."
     if cost.category == "output":
         return f"{how} output-bound: each step spends {time} on bringing results from the device to the host."
     if cost.category == "kernel_launch":
@@ -117,6 +149,8 @@ def _sentence(cost: Cost, kind: str) -> str:
         return f"{how} communication-bound: each step spends {time} in collectives between devices."
     if cost.category == "compilation":
         return f"{how} compilation-bound: each step spends {time} on compiling."
+    if kind == "CPU" and is_fed(steps, kind):
+        return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work between operations."
     if kind == "CPU":
         return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or waiting, possibly for data."
     return f"{kind} idle: for {time} of each step the {kind} had nothing to do. It waited for Python or other host work, possibly for data."
@@ -175,6 +209,9 @@ def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER:
         details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
+    if steps.first:
+        waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
+        details.append(f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, such as shuffle's.")
     if len(steps) > 1:
         ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
         if ratio > 2:
@@ -193,6 +230,10 @@ _ADVICE = {
     ),
     "device_collectives": ("Overlap communication with compute, use a larger batch per device, or shard differently.",),
     "compilation": ("Keep shapes and Python arguments constant from step to step, so that nothing is compiled again.",),
+    "host_python": (
+        "Do less in Python in each step: prepare data in other threads or processes, log less often, put the work into the compiled step.",
+    ),
+    "host_wait": ("Look at what the step waits for on the timeline; what is not needed at once can run in a thread of its own.",),
     "other": (
         "Look for Python work between operations: capture with the Python tracer on (python_tracer_level=1) to see its calls.",
         "In JAX dispatch is asynchronous: avoid fetching values (float(loss), block_until_ready) in every step.",

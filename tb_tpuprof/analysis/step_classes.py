@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import is_explicit_step, is_fetch, parse_op
+from tb_tpuprof.analysis.python_frames import frame_of, is_compilation
 from tb_tpuprof.trace.collectives import is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
@@ -15,21 +16,26 @@ from tb_tpuprof.trace.trace import Trace
 class TimeClass(IntEnum):
     """Kinds of time, in ascending priority: where several overlap, the highest gets the time.
 
-    Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes.
+    Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes. HOST_PYTHON, HOST_WAIT and
+    HOST_WAIT_LOADER are this project's: what the frames of the Python tracer and the user's annotations say of a step's own thread
+    while nothing else ran (see `step_waits`). IteratorGetNext (HOST_WAIT_INPUT) is traced waiting and counts before computing.
     """
 
     UNKNOWN = 0
-    HOST_COMPUTE = 1
-    HOST_COMPILE = 2
-    HOST_TO_HOST = 3
-    HOST_TO_DEVICE = 4
-    HOST_PREPARE = 5
-    DEVICE_COLLECTIVES = 6
-    HOST_WAIT_INPUT = 7
-    DEVICE_TO_DEVICE = 8
-    DEVICE_TO_HOST = 9
-    DEVICE_COMPUTE_32 = 10
-    DEVICE_COMPUTE_16 = 11
+    HOST_PYTHON = 1
+    HOST_WAIT = 2
+    HOST_WAIT_LOADER = 3
+    HOST_COMPUTE = 4
+    HOST_COMPILE = 5
+    HOST_TO_HOST = 6
+    HOST_TO_DEVICE = 7
+    HOST_PREPARE = 8
+    DEVICE_COLLECTIVES = 9
+    HOST_WAIT_INPUT = 10
+    DEVICE_TO_DEVICE = 11
+    DEVICE_TO_HOST = 12
+    DEVICE_COMPUTE_32 = 13
+    DEVICE_COMPUTE_16 = 14
 
 
 N_CLASSES = len(TimeClass)
@@ -38,10 +44,12 @@ NOT_COUNTED, STEP_MARKER = 100, 101
 # The parts of a step that people are shown, and the classes in each.
 CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
     "compilation": (TimeClass.HOST_COMPILE,),
-    "input": (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE),
+    "input": (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_TO_DEVICE),
     "output": (TimeClass.DEVICE_TO_HOST,),
     "kernel_launch": (TimeClass.HOST_PREPARE,),
     "host_compute": (TimeClass.HOST_COMPUTE,),
+    "host_python": (TimeClass.HOST_PYTHON,),
+    "host_wait": (TimeClass.HOST_WAIT,),
     "device_collectives": (TimeClass.DEVICE_COLLECTIVES,),
     "device_to_device": (TimeClass.DEVICE_TO_DEVICE,),
     "device_compute": (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16),
@@ -60,7 +68,8 @@ _COPY_CLASSES = {
 def host_class(name: str) -> int:
     """Class of a host event by its name (of a host without accelerators, whose work is all its own).
 
-    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not counted.
+    Step markers are marked as such; wrappers that only call others (`EagerExecute…`, `FunctionRun`) are not counted, and neither are
+    frames of the Python tracer: that a function was called says nothing of what it did.
     """
     if is_explicit_step(name):
         return STEP_MARKER
@@ -68,6 +77,10 @@ def host_class(name: str) -> int:
         return NOT_COUNTED
     if name[:15].lower() == "iteratorgetnext" or is_fetch(name):
         return TimeClass.HOST_WAIT_INPUT
+    if frame_of(name) is not None:
+        return NOT_COUNTED
+    if is_compilation(name):
+        return TimeClass.HOST_COMPILE
     if ":" not in name and name[:6].lower() != "memcpy":
         return TimeClass.HOST_COMPUTE
     type_ = parse_op(name).type

@@ -6,24 +6,35 @@ its events       ░░input░░▒compute▒                        each mome
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import charge
-from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, groups
+from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.stat_rows import events_with, metadata_named
+from tb_tpuprof.analysis.stat_rows import events_with
 from tb_tpuprof.analysis.step_classes import CATEGORIES, N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.analysis.step_waits import StepWait
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _TRIM_ABOVE = 5
+_LONG_FIRST = 3
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """A first step that was left out and that waited long for data, as one does that fills a buffer."""
+
+    name: str
+    duration_ps: int
+    input_ps: int
 
 
 @dataclass(frozen=True)
@@ -31,9 +42,10 @@ class Steps:
     """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
 
     `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to
-    the next, where nothing else marks steps), `device` (the accelerator's own steps), or empty (none found).
+    the next, where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `device` (the accelerator's own steps), or empty (none found).
     `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
-    the capture may have cut them. `n_unmarked_runs`: runs of programs on a TPU core that marks no steps, where none were found.
+    the capture may have cut them; `first` tells of one that waited long for data. `how`: from when to when a step lasts (see
+    `step_windows`). `waits`: what the steps' own threads waited for or ran in Python, longest first. `n_unmarked_runs`: runs of programs on a TPU core that marks no steps, where none were found.
     """
 
     number: Int64s
@@ -45,6 +57,9 @@ class Steps:
     n_incomplete: int = 0
     n_trimmed: int = 0
     n_unmarked_runs: int = 0
+    how: str = "annotated"
+    waits: tuple[StepWait, ...] = ()
+    first: FirstStep | None = None
 
     def __len__(self) -> int:
         return len(self.number)
@@ -99,16 +114,14 @@ def steps(trace: Trace) -> Steps:
         if len(windows(trace).row):
             return assemble(trace, window_parts(trace), computes, "annotation")
         return assemble(trace, gpu_parts(trace), computes, "device")
-    found = assemble(trace, host_parts(trace, "annotation"), (TimeClass.HOST_COMPUTE,), "annotation")
-    if len(found):
-        return found
-    by_function = assemble(trace, host_parts(trace, "function"), (TimeClass.HOST_COMPUTE,), "function")
-    return by_function if len(by_function) else found
+    from tb_tpuprof.analysis.host_steps import host_steps
+
+    return host_steps(trace)
 
 
 def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], source: str) -> Steps:
     """Steps of markers and events: the longest marker is the step, its events are charged to it."""
-    number, first, last = _longest(parts)
+    number, first, last, _chosen = longest_markers(parts.marker_group, parts.marker_start, parts.marker_end)
     if not len(number):
         return no_steps()
     at = np.minimum(np.searchsorted(number, parts.group), len(number) - 1)
@@ -131,62 +144,62 @@ def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], so
 def trimmed(found: Steps) -> Steps:
     """Leave out the first and the last step of more than five: the capture's start and end fall into them.
 
-    (The first is often the slowest by far: it holds compilation, or the profiler's own start.)
+    (The first is often the slowest by far: it holds compilation, or the profiler's own start.) A last step that was left out already,
+    because no other begins after it, is not left out twice.
     """
     if len(found) <= _TRIM_ABOVE:
         return found
-    return Steps(
-        found.number[1:-1], found.name[1:-1], found.start_ps[1:-1], found.duration_ps[1:-1], found.class_ps[1:-1], found.source,
-        found.n_incomplete, 2,
+    kept = slice(1, None if found.n_trimmed else -1)
+    waits = tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in found.waits)
+    return replace(
+        found, number=found.number[kept], name=found.name[kept], start_ps=found.start_ps[kept], duration_ps=found.duration_ps[kept],
+        class_ps=found.class_ps[kept], n_trimmed=2, waits=waits, first=_first_step(found),
     )  # fmt: skip
 
 
-def _longest(parts: StepParts) -> tuple[Int64s, Int64s, Int64s]:
-    """Group, start and end of the longest marker of each group (the first of equals), by group."""
-    order = np.lexsort((-(parts.marker_end - parts.marker_start), parts.marker_group))
-    group = parts.marker_group[order]
-    chosen = order[np.append(True, group[1:] != group[:-1])[: len(group)]]
-    return parts.marker_group[chosen], parts.marker_start[chosen], parts.marker_end[chosen]
+def _first_step(found: Steps) -> FirstStep | None:
+    """The first step, where it took more than three times the median of the others and mostly waited for data."""
+    data = int(found.category_ps("input")[0])
+    duration = int(found.duration_ps[0])
+    if duration <= _LONG_FIRST * float(np.median(found.duration_ps[1:])) or data * 2 <= duration:
+        return None
+    return FirstStep(found.name[0], duration, data)
 
 
-def _annotations(trace: Trace, event_class: npt.NDArray[np.uint8]) -> Rows:
+def longest_markers(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s, Rows]:
+    """Group, start and end of the longest marker of each group (the first of equals), by group; and which markers these are."""
+    order = np.lexsort((-(end - start), group))
+    ordered = group[order]
+    chosen = order[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return group[chosen], start[chosen], end[chosen], chosen
+
+
+def annotations(trace: Trace, event_class: npt.NDArray[np.uint8]) -> Rows:
     """Events that mark steps: by name (train, test, TraceContext), and roots that users named."""
     return np.union1d(np.flatnonzero(event_class == STEP_MARKER), groups(trace).named_roots).astype(np.intp)
 
 
-def _functions(trace: Trace) -> Rows:
-    """Runs of tf.function and sessions that head a group: the nearest thing to steps where nobody annotated any."""
-    owner = trace.event_stats.ints("_r").owner
-    implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
-    rows = owner[implicit].astype(np.intp)
-    return rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
-
-
-def host_parts(trace: Trace, source: str) -> StepParts:
-    """Markers and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
+def host_parts(trace: Trace) -> StepParts:
+    """Annotations and counted events of the host's threads. Events inside another of their class add nothing and are left out."""
     group = groups(trace).group
     none = np.empty(0, np.int64)
     if not (group >= 0).any():
         return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
     event_class = classes_of(trace.events["metadata"], classes)
-    markers = _annotations(trace, event_class) if source == "annotation" else _functions(trace)
+    markers = annotations(trace, event_class)
     markers = markers[group[markers] >= 0]
     event_class[markers] = STEP_MARKER
-    _mark_input_stages(trace, event_class)
+    mark_input_stages(trace, event_class)
     counted = outermost(event_class, group, parents(trace), NOT_COUNTED)
     start, end = trace.events["start_ps"], event_ends(trace, counted)
     begin = start[markers]
     stop = begin + trace.events["duration_ps"][markers]
-    if source == "function" and len(markers):
-        # A run of a function only starts the work: the step lasts until the next run, the last one until its work is done.
-        last = end[group[counted] == group[markers[-1]]]
-        stop = np.append(begin[1:], max(stop[-1], int(last.max()) if len(last) else 0))
     step_of_marker, step_of_event = (group[rows].astype(np.int64) for rows in (markers, counted))
     return StepParts(step_of_marker, begin, stop, step_of_event, start[counted], end, event_class[counted])
 
 
-def _mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:
+def mark_input_stages(trace: Trace, event_class: npt.NDArray[np.uint8]) -> None:
     """The outermost stage of an input pipeline (stat `_ipl_stage_name`) is what the step waits for."""
     stages = trace.event_stats.texts("_ipl_stage_name").owner
     if not len(stages):

@@ -93,7 +93,7 @@ def waiting(trace: Trace) -> Waiting:
 
 def _host_waited(trace: Trace, found: Steps) -> Int64s:
     """How long the host waited for input or copied it, by step: the union of such events of the step's group."""
-    parts = host_parts(trace, "annotation")
+    parts = host_parts(trace)
     at = np.minimum(np.searchsorted(found.number, parts.group), len(found) - 1)
     mine = (found.number[at] == parts.group) & np.isin(parts.klass, (TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_TO_DEVICE))
     if not mine.any():

@@ -124,7 +124,7 @@ def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...], lo
     if told.level in ("warn", "bad") and len(found.hosts) == 1:
         worst = int(found.steps.category_ps(told.category).argmax())
         start, end = int(found.steps.start_ps[worst]), int(found.steps.start_ps[worst] + found.steps.duration_ps[worst])
-        waits = "waits" if told.category == "input" else "idles"
+        waits = "idles" if told.category == "other" else "waits"
         text = f"Look at the step that {waits} longest ({found.steps.name[worst]}) in the trace viewer"
         next_steps.append(NextStep(text, "trace_viewer", {"start_ps": str(start), "end_ps": str(end)}))
     tools = {one.tool for one in advice}
@@ -132,7 +132,7 @@ def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...], lo
         next_steps.append(NextStep("See which stage of the tf.data pipeline holds it up", "tf_data_bottleneck_analysis"))
     if told.level == "good":
         next_steps.append(NextStep("See what the steps spend their time on", "overview_page"))
-    color = "idle" if told.category == "other" else told.category
+    color = {"other": "idle", "host_wait": "wait"}.get(told.category, told.category)
     return Verdict(told.level, told.text, color, tuple(details), tuple(next_steps))
 
 
@@ -166,6 +166,8 @@ def _worst_core(found: InputPipeline) -> list[str]:
 def _on_host(found: InputPipeline, level: str) -> list[str]:
     """Where on the host the time for input goes."""
     time = found.host_time
+    if not time.largest and found.steps.category_ps("input").any():
+        return []
     if not time.largest:
         return (
             []

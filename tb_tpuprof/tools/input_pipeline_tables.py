@@ -21,12 +21,15 @@ PARTS = {
     "device_collectives": ("Device collectives", "collective", "collective communication between devices, such as all-reduce"),
     "device_to_device": ("Device to device", "d2d", "transfers between devices"),
     "host_compute": ("Host compute", "host", "operations and other traced work on the host"),
+    "host_python": ("Python", "python", "in Python and in the program's own annotations, where nothing traced ran"),
+    "host_wait": ("Waiting", "wait", "waiting in Python, nothing says for what"),
     "kernel_launch": ("Kernel launch", "launch", "preparing and launching kernels on the host"),
     "compilation": ("Compilation", "compile", "compiling on the host"),
     "output": ("Output", "output", "copies from device to host"),
     "input": ("Input", "input", "waiting for the input pipeline's next element, and copies from host to device"),
     "other": ("Other", "idle", "the rest, in which nothing traced ran: Python, other host work, or waiting"),
 }
+_HOSTS_ONLY = ("host_python", "host_wait")  # steps of devices say nothing of these
 _TC = {
     "tc_compute": ("Compute", "compute", "computing on the TensorCore"),
     "collective_compute": ("Collectives", "collective", "communicating with other cores, all of them taking part"),
@@ -85,7 +88,8 @@ def _parts(found: InputPipeline) -> list[tuple[str, tuple[str, str, str], Number
     if found.cores:
         times = found.cores.parts
         return [(name, _TC[name], times[name]) for name in TC_PARTS if name != "sparse_wait" or times[name].any()]
-    return [(name, told, found.steps.category_ps(name)) for name, told in PARTS.items()]
+    names = [name for name in PARTS if found.steps.source != "device" or name not in _HOSTS_ONLY]
+    return [(name, PARTS[name], found.steps.category_ps(name)) for name in names]
 
 
 def steps_table(found: InputPipeline) -> Table:

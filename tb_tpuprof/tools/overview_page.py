@@ -102,6 +102,9 @@ def _scalars(run: _Run) -> dict[str, Scalar]:
     result["input_fraction"] = _share(steps.fraction("input") if n else None, "Waiting for input")
     if kind == "CPU":
         result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute")
+        for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
+            if steps.fraction(category):
+                result[f"{category}_fraction"] = _share(steps.fraction(category), title, "nothing traced ran")
     else:
         result.setdefault("device_idle_fraction", _idle(run))
         result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute")

@@ -19,10 +19,12 @@ from tb_tpuprof.tools.columns import text_column
 N_TOP_OPS = 10
 COLORS = {
     "compilation": "compile", "input": "input", "output": "output", "kernel_launch": "launch", "host_compute": "host",
+    "host_python": "python", "host_wait": "wait",
     "device_collectives": "collective", "device_to_device": "d2d", "device_compute": "compute", "other": "idle",
 }  # fmt: skip
 TITLES = {
     "compilation": "Compilation", "input": "Input", "output": "Output", "kernel_launch": "Kernel launch", "host_compute": "Host compute",
+    "host_python": "Python", "host_wait": "Waiting",
     "device_collectives": "Device collectives", "device_to_device": "Device to device", "device_compute": "Device compute",
     "other": "Other",
 }  # fmt: skip
@@ -32,6 +34,8 @@ _MEANINGS = {
     "output": "copies from device to host, outfeed",
     "kernel_launch": "preparing and launching kernels on the host",
     "host_compute": "operations and other traced work on the host",
+    "host_python": "in Python and in the program's own annotations, where nothing traced ran",
+    "host_wait": "waiting in Python, nothing says for what",
     "device_collectives": "collective communication between devices, such as all-reduce",
     "device_to_device": "copies between devices",
     "device_compute": "computing on the device",
@@ -42,9 +46,13 @@ _TPU_TITLES = {"input": "Infeed", "output": "Outfeed", "device_compute": "Comput
 _TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
 
 
+_HOSTS_ONLY = ("host_python", "host_wait")  # steps of devices say nothing of these
+
+
 def titles(kind: str) -> dict[str, str]:
-    """Titles of the categories on hardware of a kind (CPU, GPU, TPU)."""
-    return {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
+    """Titles of the categories that steps have on hardware of a kind (CPU, GPU, TPU)."""
+    named = {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
+    return {category: title for category, title in named.items() if kind == "CPU" or category not in _HOSTS_ONLY}
 
 
 def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:
@@ -66,15 +74,16 @@ def steps_table(steps: Steps, kind: str) -> Table:
 
 def breakdown_table(steps: Steps, kind: str) -> Table:
     """Mean, standard deviation and share of each category. The share is the ratio of the sums over all steps."""
-    times = [steps.category_ps(category) for category in CATEGORIES]
+    shown = [category for category in CATEGORIES if category in titles(kind)]
+    times = [steps.category_ps(category) for category in shown]
     return Table(
         "Step time by category",
         (
-            text_column("category", "Category", [titles(kind)[category] for category in CATEGORIES]),
-            text_column("color", "Colour", [COLORS[category] for category in CATEGORIES]),
+            text_column("category", "Category", [titles(kind)[category] for category in shown]),
+            text_column("color", "Colour", [COLORS[category] for category in shown]),
             _number("avg_ps", "Average", np.array([mean(time) for time in times]), "ps", "Mean time per step"),
             _number("sd_ps", "Standard deviation", np.array([deviation(time) for time in times]), "ps", "Of the sample (n - 1)"),
-            _number("fraction", "Share", np.array([steps.fraction(category) for category in CATEGORIES]), "fraction", "Of all steps"),
+            _number("fraction", "Share", np.array([steps.fraction(category) for category in shown]), "fraction", "Of all steps"),
         ),
     )
 

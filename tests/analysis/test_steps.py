@@ -34,8 +34,8 @@ def test_nested_work_is_counted_once_and_wrappers_not_at_all() -> None:
             """
             main   [train                                ]
             main     [EagerExecute       ]
-            main       [outer        ]
-            main         [inner ]
+            main       [outer:Outer  ]
+            main         [in:In ]
             """,
             {"train": {"_r": 1}},
         )
@@ -98,7 +98,7 @@ def test_the_outermost_stage_of_an_input_pipeline_is_waited_for() -> None:
         drawing(
             """
             main   [train                ]
-            main     [batch      ][work ]
+            main     [batch      ][w:Op ]
             main       [read ]
             """,
             {"train": {"_r": 1}, "batch": {"_ipl_stage_name": "b"}, "read": {"_ipl_stage_name": "r"}},

@@ -80,7 +80,7 @@ def test_tables_and_their_columns_agree() -> None:
 
 def test_colours_are_the_frontends() -> None:
     payload = TOOL.run(session_of(job()), None, {})
-    known = {"compute", "input", "output", "collective", "d2d", "host", "compile", "launch", "idle"}
+    known = {"compute", "input", "output", "collective", "d2d", "host", "python", "wait", "compile", "launch", "idle"}
     for name in ("breakdown", "host_categories"):
         assert set(table(payload, name)["color"]) <= known
 

@@ -53,7 +53,9 @@ def test_categories_of_a_step_sum_up_to_its_time() -> None:
 def test_breakdown_shares_sum_up_to_one() -> None:
     breakdown = table(TOOL.run(session_of(input_bound()), None, {}), "breakdown")
     assert sum(breakdown["fraction"]) == pytest.approx(1)  # type: ignore[arg-type]
-    assert set(breakdown["color"]) == {"compile", "input", "output", "launch", "host", "collective", "d2d", "compute", "idle"}
+    assert set(breakdown["color"]) == {
+        "compile", "input", "output", "launch", "host", "python", "wait", "collective", "d2d", "compute", "idle",
+    }  # fmt: skip
 
 
 def test_top_operations_and_environment() -> None:

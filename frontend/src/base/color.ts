@@ -8,6 +8,8 @@ const CATEGORIES: Record<string, string> = {
   collective: '--c-collective',
   d2d: '--c-d2d',
   host: '--c-host',
+  python: '--q-5',
+  wait: '--q-8',
   compile: '--c-compile',
   launch: '--c-launch',
   idle: '--c-idle',

@@ -11,6 +11,8 @@ const PARTS: Record<string, string> = {
   device_collectives_ps: 'collective',
   device_to_device_ps: 'd2d',
   host_compute_ps: 'host',
+  host_python_ps: 'python',
+  host_wait_ps: 'wait',
   kernel_launch_ps: 'launch',
   compilation_ps: 'compile',
   output_ps: 'output',

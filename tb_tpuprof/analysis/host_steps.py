@@ -1,0 +1,224 @@
+"""Steps of a host without accelerators: what its threads did in each, and whom the steps' own thread waited for.
+
+Sources, the first that finds any: the user's annotations; iterations of a loop that fetches its own data inside of one run of a
+function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.function); runs of functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import charge
+from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
+from tb_tpuprof.analysis.nesting import event_ends, parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import metadata_named
+from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.analysis.step_waits import Segments, StepWait, says_more, segments, waits
+from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
+from tb_tpuprof.analysis.steps import Steps, annotations, assemble, host_parts, longest_markers, mark_input_stages, no_steps, trimmed
+from tb_tpuprof.native import classes_of, outermost
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+Classes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """The events that mark steps, their windows, and what makes them steps."""
+
+    rows: Rows
+    windows: Windows
+    source: str
+    how_found: str = ""
+
+
+def host_steps(trace: Trace) -> Steps:
+    """The steps of a host's threads."""
+    event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
+    mark_input_stages(trace, event_class)
+    found = _of(trace, _annotated(trace, event_class), event_class)
+    if len(found) or found.n_incomplete:
+        return found
+    for marks in (_loops, _functions):
+        by_function = _of(trace, marks(trace, event_class), event_class)
+        if len(by_function):
+            return by_function
+    return found
+
+
+def _counted(trace: Trace, event_class: Classes, markers: Rows) -> Rows:
+    """Events of steps that say what kind of time theirs is, without those inside another of their class."""
+    marked = event_class.copy()
+    marked[markers] = STEP_MARKER
+    return outermost(marked, groups(trace).group, parents(trace), NOT_COUNTED)
+
+
+def _annotated(trace: Trace, event_class: Classes) -> _Marked:
+    rows = annotations(trace, event_class)
+    group = groups(trace).group
+    rows = rows[group[rows] >= 0]
+    start = trace.events["start_ps"][rows]
+    number, begin, end, chosen = longest_markers(group[rows].astype(np.int64), start, start + trace.events["duration_ps"][rows])
+    rows = rows[chosen]
+    lasting = end > begin
+    number, begin, end, rows = number[lasting], begin[lasting], end[lasting], rows[lasting]
+    counted = _counted(trace, event_class, rows)
+    done = _done(number, group[counted], event_ends(trace, counted), end)
+    names = trace.metadata["name"][trace.events["metadata"][rows]]
+    are_alike = len(np.unique(names)) == 1 and len(np.unique(trace.event_line[rows])) == 1
+    return _Marked(rows, step_windows(number, begin, end, done, are_alike), "annotation")
+
+
+def _done(number: Int64s, group: npt.NDArray[np.int32], end: Int64s, least: Int64s) -> Int64s:
+    """When the last of each group's events ended."""
+    result = least.copy()
+    if len(number) and len(group):
+        order = np.argsort(number, kind="stable")
+        at = np.minimum(np.searchsorted(number[order], group), len(number) - 1)
+        mine = number[order][at] == group
+        np.maximum.at(result, order[at[mine]], end[mine])
+    return result
+
+
+def _tiled(trace: Trace, rows: Rows, number: Int64s, last_end: int) -> Windows:
+    """Windows from one start to the next, in time; the last one ends as given."""
+    start = trace.events["start_ps"][rows]
+    end = np.append(start[1:], max(last_end, int(start[-1]))) if len(rows) else start
+    return Windows(number, start, end, "loop")
+
+
+def _by_start(trace: Trace, rows: Rows) -> Rows:
+    return rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
+
+
+def _loops(trace: Trace, _event_class: Classes) -> _Marked:
+    """Iterations that fetch their own data, each from its fetch to the next."""
+    rows = _by_start(trace, fetching_loops(trace))
+    if not len(rows):
+        return _Marked(rows, _tiled(trace, rows, np.empty(0, np.int64), 0), "function")
+    of_line = groups(trace).group
+    last = of_line[rows[-1]]
+    ends = event_ends(trace, np.flatnonzero(of_line == last)) if last >= 0 else np.empty(0, np.int64)
+    end = trace.events["start_ps"][rows[-1]] + trace.events["duration_ps"][rows[-1]]
+    is_body = int(trace.events["duration_ps"][rows[0]]) > 0 and trace.strings[_name(trace, int(rows[0]))].startswith("ReduceIterator::")
+    windows = _tiled(trace, rows, np.arange(len(rows), dtype=np.int64), int(max(ends.max(initial=0), end)))
+    return _Marked(rows, windows, "iteration", "body" if is_body else "fetch")
+
+
+def _name(trace: Trace, event: int) -> int:
+    return int(trace.metadata["name"][trace.events["metadata"][event]])
+
+
+def _functions(trace: Trace, event_class: Classes) -> _Marked:
+    """Runs of tf.function and sessions that head a group: the nearest thing to steps where nobody annotated any."""
+    owner = trace.event_stats.ints("_r").owner
+    implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
+    rows = owner[implicit].astype(np.intp)
+    group = groups(trace).group
+    rows = _by_start(trace, rows[group[rows] >= 0])
+    counted = _counted(trace, event_class, rows)
+    last = event_ends(trace, counted)[group[counted] == group[rows[-1]]] if len(rows) else np.empty(0, np.int64)
+    end = int((trace.events["start_ps"][rows[-1]] + trace.events["duration_ps"][rows[-1]])) if len(rows) else 0
+    return _Marked(rows, _tiled(trace, rows, group[rows].astype(np.int64), max(end, int(last.max(initial=0)))), "function")
+
+
+def _of(trace: Trace, marked: _Marked, event_class: Classes) -> Steps:
+    """Steps of markers: their own threads by what lies innermost, other threads by what they did for any of the steps."""
+    windows = marked.windows
+    if not len(windows.group):
+        return no_steps()
+    lines = np.unique(trace.event_line[marked.rows])
+    plain = windows.how == "annotated" and not says_more(trace, lines, marked.rows)
+    if plain or marked.source == "iteration":
+        lines = lines[:0]
+    if plain:
+        return assemble(trace, host_parts(trace), (TimeClass.HOST_COMPUTE,), "annotation")
+    pieces = [_on_own_thread(trace, line, marked, event_class) for line in lines.tolist()]
+    pieces.append(_in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines))
+    every = Pieces(*(np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("start", "end", "klass", "step", "named")))
+    class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
+    computed = every.step[np.isin(every.klass, (TimeClass.HOST_COMPUTE, TimeClass.HOST_COMPILE, TimeClass.HOST_PYTHON))]
+    kept = np.flatnonzero(np.isin(np.arange(len(windows.group)), computed) & (windows.end > windows.start))
+    if not len(kept):
+        return no_steps(len(windows.group))
+    found = Steps(
+        windows.group[kept], _names(trace, marked, kept), windows.start[kept], (windows.end - windows.start)[kept], class_ps[kept],
+        marked.source, len(windows.group) - len(kept), windows.n_open, how=windows.how, waits=_waits(trace, every, len(windows.group), kept),
+    )  # fmt: skip
+    return trimmed(found)
+
+
+def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
+    if marked.source == "iteration":
+        return tuple(str(i) for i in kept.tolist())
+    names = groups(trace).names
+    return tuple(names.get(i, str(i)) for i in marked.windows.group[kept].tolist())
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Stretches of time within steps. `step`: which; `named`: the metadata row that names it, -1 for other threads' work."""
+
+    start: Int64s
+    end: Int64s
+    klass: Classes
+    step: Int64s
+    named: Int64s
+
+
+def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classes) -> Pieces:
+    """A thread that marks steps, cut at their beginnings and ends."""
+    windows = marked.windows
+    mine = np.flatnonzero(np.isin(windows.start, trace.events["start_ps"][marked.rows[trace.event_line[marked.rows] == line]]))
+    if windows.how != "annotated":
+        mine = np.arange(len(windows.group))
+    found: Segments = segments(trace, line, event_class, marked.rows, marked.source == "annotation")
+    which, at, start, end = clipped(found.start, found.end, windows.only(mine))
+    return Pieces(start, end, found.klass[which], mine[at].astype(np.int64), found.named[which])
+
+
+def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.NDArray[np.integer]) -> Pieces:
+    """What other threads did for the steps: in whichever of them it happened, or where steps overlap, in their own."""
+    windows = marked.windows
+    rows = _counted(trace, event_class, marked.rows if marked.source == "annotation" else marked.rows[:0])
+    rows = rows[~np.isin(trace.event_line[rows], lines)]
+    start, end = trace.events["start_ps"][rows], event_ends(trace, rows)
+    if (windows.start[1:] >= windows.end[:-1]).all():
+        which, at, start, end = clipped(start, end, windows)
+    else:
+        group = groups(trace).group[rows]
+        order = np.argsort(windows.group, kind="stable")
+        spot = order[np.minimum(np.searchsorted(windows.group[order], group), len(order) - 1)]
+        which = np.flatnonzero(windows.group[spot] == group)
+        at, start, end = spot[which].astype(np.int64), start[which], end[which]
+    return Pieces(start, end, event_class[rows[which]], at, np.full(len(which), -1, np.int64))
+
+
+def _in_bodies(trace: Trace, marked: _Marked) -> Pieces:
+    """Loops that an iterator runs (`ReduceIterator::…::Scan`): what feeds it is waited for, the rest of its call is the loop's body."""
+    rows = marked.rows
+    parent = parents(trace)
+    fed = np.flatnonzero(np.isin(parent, rows))
+    names = trace.metadata["name"][trace.events["metadata"][fed]]
+    is_feed = np.array([trace.strings[i].startswith("ReduceIterator::") for i in names.tolist()], np.bool_)
+    feeds = fed[is_feed]
+    both = np.concatenate((rows, feeds))
+    start = trace.events["start_ps"][both]
+    klass = np.repeat(np.array([TimeClass.HOST_COMPUTE, TimeClass.HOST_WAIT_INPUT], np.uint8), [len(rows), len(feeds)])
+    which, at, begin, end = clipped(start, start + trace.events["duration_ps"][both], marked.windows)
+    return Pieces(begin, end, klass[which], at, np.full(len(which), -1, np.int64))
+
+
+def _waits(trace: Trace, every: Pieces, n_steps: int, kept: Rows) -> tuple[StepWait, ...]:
+    """What the steps' threads waited for, where nothing computed on others."""
+    own = every.named >= 0
+    computing = ~own & (every.klass >= TimeClass.HOST_COMPUTE)
+    busy = every.start[computing], every.end[computing]
+    found = Segments(every.start[own], every.end[own], every.klass[own], every.named[own])
+    return tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in waits(trace, found, every.step[own], busy, n_steps))

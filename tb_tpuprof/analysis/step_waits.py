@@ -1,0 +1,247 @@
+"""What a step's own thread did from moment to moment, and whom it waited for where nothing traced ran.
+
+    thread    ├ train (step) ─────────────────────────────┤
+              │ next ─────────────────┤ ├ PjitFunction ─┤ │
+              │   batches (gen.py:15) ┤                   │
+              │     sleep ───────┤                        │
+    charged   ..iiiiiiiiiiiiiiiiiiiiiii..ccccccccccccccccc..     the innermost thing that says something wins
+
+A call of the runtime or an operation computes, whatever Python it calls. A frame or annotation that hands over data makes what
+lies inside it input; a frame that sleeps, locks, polls or reads waits; other frames, and annotations that nothing traced covers,
+are Python. What encloses whole steps says nothing of any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import union_cover
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
+from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
+from tb_tpuprof.analysis.stat_rows import events_named
+from tb_tpuprof.native import classes_of, flood
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+SAID_BY_PYTHON = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_WAIT_LOADER)
+_CONTEXT_STATS = ("_p", "_c", "correlation_id")  # of the runtime's events, never of a user's annotation
+
+
+@dataclass(frozen=True)
+class StepWait:
+    """One thing that steps wait for, or Python that they run. `time_ps`: in each step, where nothing traced computed meanwhile.
+
+    `kind`: HOST_WAIT_LOADER (data), HOST_WAIT or HOST_PYTHON. `name`: a function or annotation; `file` and `line` of the function's
+    definition, empty and 0 for annotations.
+    """
+
+    kind: TimeClass
+    name: str
+    file: str
+    line: int
+    time_ps: Int64s
+
+    @property
+    def title(self) -> str:
+        """`batches` (gen.py:15)."""
+        return f"`{self.name}` ({self.file}:{self.line})" if self.file else f"`{self.name}`"
+
+    @property
+    def total_ps(self) -> int:
+        """Of all steps."""
+        return int(self.time_ps.sum())
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Stretches of the steps' threads, in order on each: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so."""
+
+    start: Int64s
+    end: Int64s
+    klass: npt.NDArray[np.uint8]
+    named: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@once
+def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
+    """Kind of each metadata row of the host's planes by its name; operations of XLA and contexts of the runtime are none."""
+    result = np.zeros(len(trace.metadata), np.uint8)
+    rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
+    strings = trace.strings
+    result[rows] = [kind_of(strings[name]) for name in trace.metadata["name"][rows].tolist()]
+    result[_calls_of_functions(trace)] = Kind.NONE
+    owners = [*(trace.event_stats.texts(key).owner for key in ("hlo_op", "_ipl_stage_name")), *(trace.event_stats.ints(key).owner for key in _CONTEXT_STATS)]
+    traced = np.unique(trace.events["metadata"][np.concatenate(owners)])
+    traced = traced[(result[traced] == Kind.ANNOTATION) | (result[traced] == Kind.LOADER)]
+    result[[row for row in traced.tolist() if frame_of(strings[trace.metadata["name"][row]]) is None]] = Kind.NONE
+    return result
+
+
+def _calls_of_functions(trace: Trace) -> npt.NDArray[np.integer]:
+    """Metadata rows of events that are calls of a tf.function, under the function's name: what directly holds their execution."""
+    above = parents(trace)
+    around = above[events_named(trace, ("TFE_Py_ExecuteCancelable",))]
+    kinds = _frames(trace)
+    while (around >= 0).any():
+        around = np.unique(around[around >= 0])
+        inside_frame = kinds[trace.events["metadata"][around]]
+        if not inside_frame.any():
+            break
+        around = np.concatenate((around[~inside_frame], above[around[inside_frame]]))
+    return np.unique(trace.events["metadata"][around[around >= 0]])
+
+
+def _frames(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Whether each metadata row is a frame of the Python tracer."""
+    names = trace.metadata["name"]
+    return np.array([frame_of(trace.strings[i]) is not None for i in names.tolist()], np.bool_)
+
+
+def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bool:
+    """Whether frames or annotations of the user are on these lines, other than the steps' own."""
+    kinds = name_kinds(trace).copy()
+    kinds[trace.events["metadata"][markers]] = Kind.NONE
+    if not kinds.any():
+        return False
+    offsets = trace.line_offsets
+    return any(bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any()) for i in lines.tolist())
+
+
+def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool) -> Segments:
+    """One line's time by what the innermost event that says something says (see the module's picture).
+
+    `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and whether they are the
+    steps (annotations) or only begin them (runs of functions).
+    """
+    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+    parent = parents(trace)[rows].astype(np.int32)
+    parent[parent >= 0] -= rows.start
+    here = event_class[rows].copy()
+    mine = markers[(markers >= rows.start) & (markers < rows.stop)] - rows.start
+    kind = _kinds(trace, rows, parent, mine, 1 if are_steps else 2)
+    if are_steps:
+        here[mine] = STEP_MARKER
+    klass, named = _resolved(trace, rows, parent, here, kind)
+    start, end, owner = _innermost(trace, rows, parent)
+    said = klass[owner] != TimeClass.UNKNOWN
+    owner = owner[said]
+    return Segments(start[said], end[said], klass[owner], named[owner])
+
+
+def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Rows, too_many: int) -> npt.NDArray[np.uint8]:
+    """Kind of each event of a line: what `next` calls hands over data; what holds whole steps (their markers) is plain Python."""
+    metadata = trace.events["metadata"][rows]
+    kind = classes_of(metadata, name_kinds(trace))
+    is_next = kind == Kind.NEXT
+    if is_next.any():
+        names = trace.metadata["name"]
+        of_library = np.zeros(len(names), np.bool_)
+        ids = np.unique(metadata[parent[is_next & (parent >= 0)]])
+        of_library[ids] = [trace.strings[names[i]].startswith("$contextlib.py") for i in ids.tolist()]
+        by_library = is_next & (parent >= 0) & of_library[metadata[parent]]
+        kind[is_next] = Kind.LOADER
+        kind[by_library] = Kind.PYTHON
+        called = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
+        kind[called] = Kind.LOADER
+    begins = np.sort(trace.events["start_ps"][rows][markers])
+    start = trace.events["start_ps"][rows]
+    held = np.searchsorted(begins, start + trace.events["duration_ps"][rows]) - np.searchsorted(begins, start)
+    kind[(held >= too_many) & (kind != Kind.NONE)] = Kind.PYTHON
+    kind[markers] = Kind.NONE
+    return kind
+
+
+def _nearest(parent: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """The innermost chosen event around each, itself included; -1 where there is none."""
+    return flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
+
+
+def _resolved(
+    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], here: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Class of each event's own time, and the metadata row that gives it its name."""
+    metadata = trace.events["metadata"][rows].astype(np.int64)
+    is_marker, is_loader, is_wait = here == STEP_MARKER, kind == Kind.LOADER, kind == Kind.WAIT
+    computes = (here < NOT_COUNTED) & (here >= TimeClass.HOST_COMPUTE) & (kind == Kind.NONE)
+    computing = _nearest(parent, is_marker | computes)
+    is_annotation = (kind == Kind.ANNOTATION) & ~is_marker & ~((computing >= 0) & computes[computing])
+    is_frame = (kind == Kind.PYTHON) | is_wait | is_loader
+    above = _nearest(parent, computes & (here > TimeClass.HOST_COMPUTE))
+    near = _nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
+    loader = _nearest(parent, is_marker | is_loader)
+    user = _nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
+    annotation = _nearest(parent, is_marker | is_annotation)
+    python = _nearest(parent, is_frame) >= 0
+    result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
+    known = near >= 0
+    in_loader = (loader >= 0) & is_loader[loader]
+    result[known & is_wait[near]] = TimeClass.HOST_WAIT
+    result[known & is_annotation[near]] = TimeClass.HOST_PYTHON
+    result[in_loader] = TimeClass.HOST_WAIT_LOADER
+    result[known & computes[near]] = TimeClass.HOST_COMPUTE
+    result[above >= 0] = here[above[above >= 0]]
+    at = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
+    at = np.where((result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at)
+    placed = _nearest(parent, is_marker | (is_loader & (_is_users(trace, rows) | (here < NOT_COUNTED))))
+    at = np.where((result == TimeClass.HOST_WAIT_LOADER) & (placed >= 0) & is_loader[placed], placed, at)
+    enclosing = _nearest(parent, is_frame & _is_users(trace, rows))
+    at = np.where((at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at)
+    return result, metadata[at]
+
+
+def _is_users(trace: Trace, rows: slice) -> npt.NDArray[np.bool_]:
+    """Whether each event is a frame with a place of its own."""
+    metadata = trace.events["metadata"][rows]
+    placed = np.zeros(len(trace.metadata), np.bool_)
+    for i in np.unique(metadata).tolist():
+        frame = frame_of(trace.strings[trace.metadata["name"][i]])
+        placed[i] = frame is not None and frame.is_users
+    return placed[metadata]
+
+
+def _innermost(trace: Trace, rows: slice, parent: npt.NDArray[np.int32]) -> tuple[Int64s, Int64s, Rows]:
+    """Stretches of a line between any two starts and ends of its events, each with the innermost event that is on."""
+    start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
+    lasting = np.flatnonzero(duration > 0)
+    ends = lasting[::-1]  # of equal ends those of the inner events come first
+    times = np.concatenate(((start + duration)[ends], start[lasting]))
+    on = np.concatenate((parent[ends], lasting.astype(np.int32)))
+    order = np.argsort(times, kind="stable")
+    times, on = times[order], on[order]
+    begin, end, owner = times[:-1], times[1:], on[:-1]
+    kept = (end > begin) & (owner >= 0)
+    return begin[kept], end[kept], owner[kept].astype(np.intp)
+
+
+def waits(trace: Trace, found: Segments, step: npt.NDArray[np.integer], busy: tuple[Int64s, Int64s], n_steps: int) -> tuple[StepWait, ...]:
+    """What the steps wait for by name, longest first. `step`: of each segment; `busy`: starts and ends of what computes meanwhile."""
+    kept = np.flatnonzero(np.isin(found.klass, SAID_BY_PYTHON))
+    if not len(kept):
+        return ()
+    start, end = found.start[kept], found.end[kept]
+    covered = union_cover(*busy)
+    time = end - start - (covered(end) - covered(start))
+    by_name: dict[tuple[int, str], Int64s] = {}
+    pairs, inverse = np.unique(found.named[kept] * 256 + found.klass[kept], return_inverse=True)
+    for number, pair in enumerate(pairs.tolist()):
+        mine = inverse == number
+        total = np.bincount(step[kept][mine], weights=time[mine], minlength=n_steps).astype(np.int64)
+        key = pair % 256, trace.strings[trace.metadata["name"][pair // 256]]
+        by_name[key] = by_name.get(key, 0) + total
+    result = [_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items() if total.any()]
+    return tuple(sorted(result, key=lambda wait: (-wait.total_ps, wait.name)))
+
+
+def _wait(kind: TimeClass, name: str, time_ps: Int64s) -> StepWait:
+    frame = frame_of(name)
+    return StepWait(kind, frame.function, frame.file, frame.line, time_ps) if frame else StepWait(kind, name, "", 0, time_ps)

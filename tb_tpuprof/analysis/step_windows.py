@@ -1,0 +1,66 @@
+"""When the steps of a host without accelerators begin and end, given the events that mark them.
+
+annotated      ├ train 7 ──┤├ train 8 ──┤           as the program says, where its steps follow one another closely
+loop           ├ train 7 ┤ next ├ train 8 ┤ next    from one start to the next, where much of the loop lies between the annotations
+dispatched     ├7┤├8┤                               from the end of one step's work to the end of the next one's, where steps only
+      pool       ├ work of 7 ─┤├ work of 8 ─┤       dispatch it and the work ends when later steps have begun
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+_MUCH_BETWEEN = 0.05  # share of the time from start to start, the median over steps
+_FEW = 3
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Steps by start: their groups, and from when to when they last. `how`: annotated, loop or dispatched.
+
+    `n_open`: steps left out because they have no end: after the last one no other begins.
+    """
+
+    group: Int64s
+    start: Int64s
+    end: Int64s
+    how: str
+    n_open: int = 0
+
+    def only(self, rows: npt.NDArray[np.intp]) -> Windows:
+        """Some of the windows."""
+        return Windows(self.group[rows], self.start[rows], self.end[rows], self.how, self.n_open)
+
+
+def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_alike: bool) -> Windows:
+    """The windows of annotated steps. `done`: when the work of each ended, on all threads; `are_alike`: all have one name, on one thread.
+
+    Steps of several names or threads, or fewer than three, last as long as their annotations. Durations in ps.
+    """
+    order = np.argsort(start, kind="stable")
+    group, start, end, done = group[order], start[order], end[order], done[order]
+    if len(group) < _FEW or not are_alike or (start[1:] < end[:-1]).any():
+        return Windows(group, start, end, "annotated")
+    period = float(np.median(np.diff(start)))
+    if float((done[:-1] > start[1:]).mean()) > 0.5:
+        done = np.maximum.accumulate(np.maximum(done, end))
+        return Windows(group, np.append(start[:1], done[:-1]), done, "dispatched")
+    if float(np.median(start[1:] - end[:-1])) > _MUCH_BETWEEN * period:
+        return Windows(group[:-1], start[:-1], start[1:], "loop", 1)
+    return Windows(group, start, end, "annotated")
+
+
+def clipped(start: Int64s, end: Int64s, windows: Windows) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
+    """Intervals cut where windows that follow one another begin and end: (which interval, which window, start, end) of each piece."""
+    first = np.searchsorted(windows.end, start, side="right")
+    beyond = np.searchsorted(windows.start, end, side="left")
+    n = np.maximum(beyond - first, 0)
+    which = np.repeat(np.arange(len(start)), n)
+    at = np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
+    begin, stop = np.maximum(start[which], windows.start[at]), np.minimum(end[which], windows.end[at])
+    kept = stop > begin
+    return which[kept], at[kept].astype(np.int64), begin[kept], stop[kept]

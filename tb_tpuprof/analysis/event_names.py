@@ -32,7 +32,8 @@ class Op:
 def parse_op(full_name: str) -> Op:
     """The operation that a traced name such as `scope/name:Type` stands for.
 
-    Without a colon it is a copy between memories or unknown. `Iterator…:` is a stage of a tf.data pipeline. A capitalised
+    Without a colon it is a copy between memories or unknown. `Iterator::…` and
+    `ReduceIterator::…` (a loop over a dataset inside of a function) are stages of a tf.data pipeline. A capitalised
     type is TensorFlow's, a lower-case one JAX's (its `[parameters]` are cut off); an empty type is derived from the name's
     last part without its number. An operator of PyTorch is called by its namespace (`aten::mm`); what follows is its type.
     The launch of a CUDA or HIP graph (`cudaGraphLaunch in my::operator`) is of that type.
@@ -50,7 +51,7 @@ def parse_op(full_name: str) -> Op:
         return Op(full_name, full_name.rpartition(":")[2])
     if full_name.startswith(_PYTORCH_NAMESPACES):
         return Op(full_name, full_name.rpartition("::")[2])
-    if name == "Iterator":
+    if name.endswith("Iterator") and name != "MakeIterator" and full_name.startswith("::", len(name)):
         return Op(full_name, "Dataset", TF_DATA)
     if _TF_NAME.fullmatch(name) and _TF_TYPE.fullmatch(type_):
         return Op(name, type_, TENSORFLOW)

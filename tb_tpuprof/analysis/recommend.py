@@ -85,6 +85,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     told = ("input", "other", "host_wait")
     others = tuple(_sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told)
+    others += _first_step(steps)
     if waits.severity:
         return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), others)
     seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
@@ -101,6 +102,14 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
         text = f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or other work between operations"
         others = (f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.", *others)
     return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
+
+
+def _first_step(steps: Steps) -> tuple[str, ...]:
+    """That the first step, which is left out, waited long for data."""
+    if not steps.first:
+        return ()
+    waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
+    return (f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, such as shuffle's.",)
 
 
 def is_fed(steps: Steps, kind: str) -> bool:
@@ -209,9 +218,7 @@ def _details(steps: Steps, ops: OpStats, kind: str) -> tuple[str, ...]:
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER:
         details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
-    if steps.first:
-        waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
-        details.append(f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, such as shuffle's.")
+    details += _first_step(steps)
     if len(steps) > 1:
         ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
         if ratio > 2:

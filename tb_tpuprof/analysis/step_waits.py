@@ -128,7 +128,7 @@ def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], marker
     parent[parent >= 0] -= rows.start
     here = event_class[rows].copy()
     mine = markers[(markers >= rows.start) & (markers < rows.stop)] - rows.start
-    kind = _kinds(trace, rows, parent, mine, 1 if are_steps else 2)
+    kind = _kinds(trace, rows, parent, mine)
     if are_steps:
         here[mine] = STEP_MARKER
     klass, named = _resolved(trace, rows, parent, here, kind)
@@ -138,8 +138,8 @@ def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], marker
     return Segments(start[said], end[said], klass[owner], named[owner])
 
 
-def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Rows, too_many: int) -> npt.NDArray[np.uint8]:
-    """Kind of each event of a line: what `next` calls hands over data; what holds whole steps (their markers) is plain Python."""
+def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Rows) -> npt.NDArray[np.uint8]:
+    """Kind of each event of a line: what `next` calls hands over data; what holds a step's marker is plain Python."""
     metadata = trace.events["metadata"][rows]
     kind = classes_of(metadata, name_kinds(trace))
     is_next = kind == Kind.NEXT
@@ -156,7 +156,7 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
     begins = np.sort(trace.events["start_ps"][rows][markers])
     start = trace.events["start_ps"][rows]
     held = np.searchsorted(begins, start + trace.events["duration_ps"][rows]) - np.searchsorted(begins, start)
-    kind[(held >= too_many) & (kind != Kind.NONE)] = Kind.PYTHON
+    kind[(held > 0) & (kind != Kind.NONE)] = Kind.PYTHON
     kind[markers] = Kind.NONE
     return kind
 

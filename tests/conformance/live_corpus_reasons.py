@@ -24,6 +24,7 @@ _AUTOTUNED = "no tracer writes it: the peer says No of each operation, so there 
 _PARENT = "the peer leaves it empty for each operation, so there is no such column"
 _STALL = "the peer says 0 of each operation here; the column is in HLO stats"
 _WARNINGS = "the peer warns that there are no steps; here the table of steps shows none, and the overview says why"
+_FRAMES = "a generator's frames (`batches`) are waiting for data; the peer counts any frame of the Python tracer as computing"
 _CPU_RATES = "says that a CPU states no peaks; the peer says nothing, and shows nothing"
 _VENDOR = "device names as the vendor writes them"
 _SETTINGS = "how the peer draws its page; the roofs that there are stand in the table of roofs"
@@ -90,6 +91,7 @@ DIFFERENCES: dict[Key, str] = {
     **_each(_ALL, "op_profile", (f"*: {kind}" for kind in _OUTER_KINDS), ("occurrences", "avgTimePs"), _OUTER),
     (_ALL, "hlo_stats", "column autotuned, always 'No'"): _AUTOTUNED,
     (_ALL, "hlo_stats", "column parent_op_name, always 'empty'"): _PARENT,
+    (_JAX_CPU, "pod_viewer", "input, *"): _FRAMES,
     (_JAX_CPU, "hlo_stats", "operations"): _CPU,
     (_JAX_CPU, "roofline_model", "*: operations"): _CPU,
     (_JAX_CPU, "roofline_model", "*: steps"): _CPU,

@@ -9,6 +9,7 @@ from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.step_classes import TimeClass, host_classes
+from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace
@@ -21,9 +22,9 @@ COLUMNS = {
     "compilation": "compileTimeMs", "other": "otherTimeMs",
 }  # fmt: skip
 
-# Runs in whose steps the peer shows too much host compute. An event without duration, such as a mark, leaves its class active
+# Runs in whose steps the peer shows too much host compute. It counts frames of the Python tracer as computing, whatever they do. And an event without duration, such as a mark, leaves its class active
 # in the peer's sweep (which handles an end before a start at the same time) until the next event of that class ends.
-# `swept_with_instants` sweeps like that, and arrives at the peer's times.
+# `swept_with_instants` does both, and arrives at the peer's times.
 PEER_COUNTS_INSTANTS = {"own_jax_cpu__mlp"}
 
 # Runs in which the peer finds no steps and we do, and why.
@@ -42,7 +43,9 @@ def found_steps(name: str, as_peer_groups: bool) -> Steps:
 
 def swept_with_instants(trace: Trace, found: Steps, i: int) -> int:
     """Host compute of a step of a CPU run in ps, as the peer's sweep over boundaries counts it."""
-    classes = host_classes(trace, planes(trace).hosts)[trace.events["metadata"]]
+    of_names = host_classes(trace, planes(trace).hosts)
+    of_names[[trace.strings[name].startswith("$") for name in trace.metadata["name"].tolist()]] = TimeClass.HOST_COMPUTE
+    classes = of_names[trace.events["metadata"]]
     rows_of_step = np.flatnonzero((groups(trace).group == found.number[i]) & (classes == TimeClass.HOST_COMPUTE))
     start = trace.events["start_ps"][rows_of_step]
     end = start + trace.events["duration_ps"][rows_of_step]
@@ -75,8 +78,9 @@ def test_every_part_of_every_step_is_the_peers_where_events_are_grouped_alike(na
         if name in PEER_COUNTS_INSTANTS:
             swept = swept_with_instants(without_regions(open_session(name).trace("vm")), ours, i) / PS_PER_MS
             assert swept >= mine["host_compute"]
-            mine["other"] += mine["host_compute"] - swept
-            mine["host_compute"] = swept
+            mine["host_compute"], mine["input"] = swept, int(ours.class_ps[i, TimeClass.HOST_WAIT_INPUT]) / PS_PER_MS
+            rest = sum(time for category, time in mine.items() if category != "other")
+            mine["other"] = int(ours.duration_ps[i]) / PS_PER_MS - rest
         assert mine == pytest.approx({category: row[column] for category, column in COLUMNS.items()}, abs=1e-6), step
 
 
@@ -92,8 +96,10 @@ def test_work_of_thread_pools_turns_other_time_into_host_compute(name: str) -> N
     moved = with_regions.category_ps("host_compute") - without.category_ps("host_compute")
     assert (moved >= 0).all()
     assert moved.any()
-    assert np.array_equal(moved, without.category_ps("other") - with_regions.category_ps("other"))
-    for category in set(COLUMNS) - {"host_compute", "other"}:
+    # Where frames of the Python tracer say more, what they said of the time that now is computing goes, too.
+    said = [found.class_ps[:, [TimeClass.UNKNOWN, *SAID_BY_PYTHON]].sum(axis=1) for found in (without, with_regions)]
+    assert np.array_equal(moved, said[0] - said[1])
+    for category in set(COLUMNS) - {"host_compute", "other", "input"}:
         assert np.array_equal(with_regions.category_ps(category), without.category_ps(category))
 
 

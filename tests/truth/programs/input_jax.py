@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 N_STEPS, SIZE = 12, 500
-WAIT_S, READ_S = 0.015, 0.012
+WAIT_S, READ_S = 0.015, 0.08
 
 
 @jax.jit

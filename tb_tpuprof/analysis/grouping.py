@@ -6,8 +6,8 @@
     GPU        └─────────────────────── kernel ─┘
 
 Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server; where TensorFlow's loops
-run and nobody annotated steps, on devices each iteration's first executor event instead. Higher levels claim first, then earlier roots; what
-is claimed stays claimed; a root inside another of its level makes no group. A file that a back end has grouped already
+run and nobody annotated steps, on devices each iteration's first executor event instead. Higher levels claim first, then earlier
+roots; what is claimed stays claimed; a root inside another of its level makes no group. A file that a back end has grouped already
 (stat `group_id`) is believed.
 """
 
@@ -152,9 +152,7 @@ def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt
     return firsts[np.argsort(start[is_first], kind="stable")].astype(np.intp), tie.astype(np.int64)
 
 
-def _looping(
-    trace: Trace, data_ids: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _looping(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Executor events of loops, their step ids and iterations."""
     executors = events_named(trace, (EXECUTOR,))
     step = values_at(executors, *first_ints(trace, "id"), _NO_NUMBER)

@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.step_waits import Segments, StepWait, says_more, segments, waits
 from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
-from tb_tpuprof.analysis.steps import Steps, annotations, assemble, host_parts, longest_markers, mark_input_stages, no_steps, trimmed
+from tb_tpuprof.analysis.steps import Steps, annotated_events, assemble, host_parts, longest_markers, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
@@ -56,11 +56,12 @@ def _counted(trace: Trace, event_class: Classes, markers: Rows) -> Rows:
     """Events of steps that say what kind of time theirs is, without those inside another of their class."""
     marked = event_class.copy()
     marked[markers] = STEP_MARKER
-    return outermost(marked, groups(trace).group, parents(trace), NOT_COUNTED)
+    found: Rows = outermost(marked, groups(trace).group, parents(trace), NOT_COUNTED).astype(np.intp)
+    return found
 
 
 def _annotated(trace: Trace, event_class: Classes) -> _Marked:
-    rows = annotations(trace, event_class)
+    rows = annotated_events(trace, event_class)
     group = groups(trace).group
     rows = rows[group[rows] >= 0]
     start = trace.events["start_ps"][rows]
@@ -77,7 +78,7 @@ def _annotated(trace: Trace, event_class: Classes) -> _Marked:
 
 def _done(number: Int64s, group: npt.NDArray[np.int32], end: Int64s, least: Int64s) -> Int64s:
     """When the last of each group's events ended."""
-    result = least.copy()
+    result: Int64s = least.copy()
     if len(number) and len(group):
         order = np.argsort(number, kind="stable")
         at = np.minimum(np.searchsorted(number[order], group), len(number) - 1)
@@ -88,13 +89,14 @@ def _done(number: Int64s, group: npt.NDArray[np.int32], end: Int64s, least: Int6
 
 def _tiled(trace: Trace, rows: Rows, number: Int64s, last_end: int) -> Windows:
     """Windows from one start to the next, in time; the last one ends as given."""
-    start = trace.events["start_ps"][rows]
+    start: Int64s = trace.events["start_ps"][rows]
     end = np.append(start[1:], max(last_end, int(start[-1]))) if len(rows) else start
     return Windows(number, start, end, "loop")
 
 
 def _by_start(trace: Trace, rows: Rows) -> Rows:
-    return rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
+    ordered: Rows = rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
+    return ordered
 
 
 def _loops(trace: Trace, _event_class: Classes) -> _Marked:
@@ -124,7 +126,7 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
     rows = _by_start(trace, rows[group[rows] >= 0])
     counted = _counted(trace, event_class, rows)
     last = event_ends(trace, counted)[group[counted] == group[rows[-1]]] if len(rows) else np.empty(0, np.int64)
-    end = int((trace.events["start_ps"][rows[-1]] + trace.events["duration_ps"][rows[-1]])) if len(rows) else 0
+    end = int(trace.events["start_ps"][rows[-1]] + trace.events["duration_ps"][rows[-1]]) if len(rows) else 0
     return _Marked(rows, _tiled(trace, rows, group[rows].astype(np.int64), max(end, int(last.max(initial=0)))), "function")
 
 
@@ -149,7 +151,8 @@ def _of(trace: Trace, marked: _Marked, event_class: Classes) -> Steps:
         return no_steps(len(windows.group))
     found = Steps(
         windows.group[kept], _names(trace, marked, kept), windows.start[kept], (windows.end - windows.start)[kept], class_ps[kept],
-        marked.source, len(windows.group) - len(kept), windows.n_open, how=windows.how, waits=_waits(trace, every, len(windows.group), kept),
+        marked.source, len(windows.group) - len(kept), windows.n_open,
+        how=windows.how, waits=_waits(trace, every, windows, kept),
     )  # fmt: skip
     return trimmed(found)
 
@@ -215,10 +218,10 @@ def _in_bodies(trace: Trace, marked: _Marked) -> Pieces:
     return Pieces(begin, end, klass[which], at, np.full(len(which), -1, np.int64))
 
 
-def _waits(trace: Trace, every: Pieces, n_steps: int, kept: Rows) -> tuple[StepWait, ...]:
+def _waits(trace: Trace, every: Pieces, windows: Windows, kept: Rows) -> tuple[StepWait, ...]:
     """What the steps' threads waited for, where nothing computed on others."""
     own = every.named >= 0
     computing = ~own & (every.klass >= TimeClass.HOST_COMPUTE)
     busy = every.start[computing], every.end[computing]
     found = Segments(every.start[own], every.end[own], every.klass[own], every.named[own])
-    return tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in waits(trace, found, every.step[own], busy, n_steps))
+    return tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in waits(trace, found, every.step[own], busy, len(windows.group)))

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _JAX_FRAME = re.compile(r"\$(?:(?P<file>[^\s:]+\.pyx?):(?P<line>\d+)|(?P<module>\S+)) (?P<function>.+)")
 _TORCH_FRAME = re.compile(r"(?P<file>[^():]+\.pyx?)\((?P<line>\d+)\): (?P<function>.+)")
 _TORCH_BUILTIN = re.compile(r"<built-in (?:method|function) (?P<function>\w+)\b.*>")
@@ -18,27 +23,29 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # Functions that return only when something else has happened. `get` and `read` alone are dictionaries and text more often than not,
 # but then they take no time.
-_WAITS = frozenset(
-    "sleep wait wait_for acquire poll epoll select join recv recv_into recvfrom recvmsg accept read readinto readline result get "
-    "block_until_ready synchronize sched_yield TFE_ExecutorWaitForAllPendingNodes".split()
+_WAITS = _set(
+    "sleep wait wait_for acquire poll epoll select join recv recv_into recvfrom recvmsg accept read readinto readline result "
+    "get block_until_ready synchronize sched_yield TFE_ExecutorWaitForAllPendingNodes"
 )
-_LIBRARY_WAITS = frozenset("threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize".split())
+_LIBRARY_WAITS = _set("threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize")
 _LIBRARY = _LIBRARY_WAITS | frozenset(("contextlib", "_bootstrap", "functools", "profiler"))
 # What says that a function or annotation hands over data, and what says that it is the step itself however it goes on.
-_DATA_WORDS = frozenset(
-    "load loader loading loaded dataloader data dataset datasets next batch batches input inputs fetch read reader reading prefetch generator "
-    "gen feed feeder pipeline iterator sample samples examples records decode augment preprocess tokenize shard".split()
+_DATA_WORDS = _set(
+    "load loader loading loaded dataloader data dataset datasets next batch batches input inputs fetch read reader reading "
+    "prefetch generator gen feed feeder pipeline iterator sample samples examples records decode augment preprocess tokenize "
+    "shard"
 )
-_STEP_WORDS = frozenset(
-    "train training test eval evaluate validate step update loss forward backward grad gradient apply norm on fit predict model main run "
-    "parallel loop epoch device init compile optimizer save checkpoint log write".split()
+_STEP_WORDS = _set(
+    "train training test eval evaluate validate step update loss forward backward grad gradient apply norm on fit predict "
+    "model main run parallel loop epoch device init compile optimizer save checkpoint log write"
 )
-_LOADER_FILES = frozenset("dataloader iterator_ops data_loader dataset_iterator lazy_dataset grain_pool".split())
+_LOADER_FILES = _set("dataloader iterator_ops data_loader dataset_iterator lazy_dataset grain_pool")
 _RUNTIME = re.compile(
     r"PjitFunction\(|TFE_|Eager|FunctionRun|Session|RunGraph|Xla|XLA|P[jJ][rR][tT]|Execut|ParseArguments|DevicePut|Handle |Wait for |Allocate|"
     r"Build |Make|Memory|Mem[cC]py|[DH]2[DH]|Validate|Prefetch|Parallel|np\.asarray|ArrayImpl|shard_args|batched_device_put|cpp_pjit|"
     r"convert_to_tensor|tf\.constant|RecordUsage|ThenExecute|Remote|Resolve|Codegen|LoadProgram|hip[A-Z]|cu[A-Z]|cuda|end: |Infeed|Outfeed|"
-    r"TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire |Release |Async|PCIe|Map[A-Z]|Linearize|Delinearize"
+    r"TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire |Release |Async|PCIe|Map[A-Z]|Linearize|"
+    r"Delinearize"
 )
 _COMPILE = re.compile(r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule)|\w*Compiler::|\w+::Compile")
 

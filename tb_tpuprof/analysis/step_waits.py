@@ -23,8 +23,8 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
-from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
 from tb_tpuprof.analysis.stat_rows import events_named
+from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
 from tb_tpuprof.native import classes_of, flood
 from tb_tpuprof.trace.trace import Trace
 
@@ -80,7 +80,10 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
     strings = trace.strings
     result[rows] = [kind_of(strings[name]) for name in trace.metadata["name"][rows].tolist()]
     result[_calls_of_functions(trace)] = Kind.NONE
-    owners = [*(trace.event_stats.texts(key).owner for key in ("hlo_op", "_ipl_stage_name")), *(trace.event_stats.ints(key).owner for key in _CONTEXT_STATS)]
+    owners = [
+        *(trace.event_stats.texts(key).owner for key in ("hlo_op", "_ipl_stage_name")),
+        *(trace.event_stats.ints(key).owner for key in _CONTEXT_STATS),
+    ]
     traced = np.unique(trace.events["metadata"][np.concatenate(owners)])
     traced = traced[(result[traced] == Kind.ANNOTATION) | (result[traced] == Kind.LOADER)]
     result[[row for row in traced.tolist() if frame_of(strings[trace.metadata["name"][row]]) is None]] = Kind.NONE
@@ -158,12 +161,14 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
     held = np.searchsorted(begins, start + trace.events["duration_ps"][rows]) - np.searchsorted(begins, start)
     kind[(held > 0) & (kind != Kind.NONE)] = Kind.PYTHON
     kind[markers] = Kind.NONE
-    return kind
+    result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
+    return result
 
 
 def _nearest(parent: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """The innermost chosen event around each, itself included; -1 where there is none."""
-    return flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
+    found: npt.NDArray[np.int32] = flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
+    return found
 
 
 def _resolved(

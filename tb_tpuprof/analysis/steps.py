@@ -41,11 +41,13 @@ class FirstStep:
 class Steps:
     """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
 
-    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to
-    the next, where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `device` (the accelerator's own steps), or empty (none found).
+    `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to the next,
+    where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `device` (the accelerator's own
+    steps), or empty (none found). `how`: from when to when a step lasts (see `step_windows`).
     `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
-    the capture may have cut them; `first` tells of one that waited long for data. `how`: from when to when a step lasts (see
-    `step_windows`). `waits`: what the steps' own threads waited for or ran in Python, longest first. `n_unmarked_runs`: runs of programs on a TPU core that marks no steps, where none were found.
+    the capture may have cut them; `first` describes a first one that waited long for data. `n_unmarked_runs`: runs of programs on a
+    TPU core that marks no steps, where none were found.
+    `waits`: what the steps' own threads waited for or ran in Python, longest first.
     """
 
     number: Int64s
@@ -174,7 +176,7 @@ def longest_markers(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, 
     return group[chosen], start[chosen], end[chosen], chosen
 
 
-def annotations(trace: Trace, event_class: npt.NDArray[np.uint8]) -> Rows:
+def annotated_events(trace: Trace, event_class: npt.NDArray[np.uint8]) -> Rows:
     """Events that mark steps: by name (train, test, TraceContext), and roots that users named."""
     return np.union1d(np.flatnonzero(event_class == STEP_MARKER), groups(trace).named_roots).astype(np.intp)
 
@@ -187,7 +189,7 @@ def host_parts(trace: Trace) -> StepParts:
         return StepParts(none, none, none, none, none, none, np.empty(0, np.uint8))
     classes = host_classes(trace, planes(trace).hosts)
     event_class = classes_of(trace.events["metadata"], classes)
-    markers = annotations(trace, event_class)
+    markers = annotated_events(trace, event_class)
     markers = markers[group[markers] >= 0]
     event_class[markers] = STEP_MARKER
     mark_input_stages(trace, event_class)

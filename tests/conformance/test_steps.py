@@ -22,7 +22,8 @@ COLUMNS = {
     "compilation": "compileTimeMs", "other": "otherTimeMs",
 }  # fmt: skip
 
-# Runs in whose steps the peer shows too much host compute. It counts frames of the Python tracer as computing, whatever they do. And an event without duration, such as a mark, leaves its class active
+# Runs in whose steps the peer shows too much host compute. It counts frames of the Python tracer as computing, whatever they do. And an
+# event without duration, such as a mark, leaves its class active
 # in the peer's sweep (which handles an end before a start at the same time) until the next event of that class ends.
 # `swept_with_instants` does both, and arrives at the peer's times.
 PEER_COUNTS_INSTANTS = {"own_jax_cpu__mlp"}

@@ -104,7 +104,8 @@ def test_a_healthy_jax_loop_is_compute_bound_however_it_is_traced(tracer: int) -
     truth = jax("sync", tracer)
     overview, found = pages(truth)
     assert_steps(overview, truth)
-    assert overview.verdict is not None and found.verdict is not None
+    assert overview.verdict is not None
+    assert found.verdict is not None
     assert overview.verdict.text.startswith("Compute-bound: ")
     assert found.verdict.text.startswith("Not input-bound")
     assert overview.scalars["host_compute_fraction"].value > 0.9  # type: ignore[operator]
@@ -119,7 +120,8 @@ def test_steps_that_only_dispatch_last_until_their_work_is_done(tracer: int) -> 
     whole = truth.facts["end"] - truth.facts["steps"][0][0]
     assert overview.scalars["n_steps"].value == n - 2
     assert overview.scalars["step_time_avg_ps"].value == pytest.approx(whole / n * 1e12, rel=0.25)
-    assert found.verdict is not None and found.verdict.level == "good"
+    assert found.verdict is not None
+    assert found.verdict.level == "good"
 
 
 def test_jax_fed_by_tf_data_waits_in_its_iterator() -> None:
@@ -135,7 +137,8 @@ def test_a_custom_loop_without_annotations_waits_between_its_functions() -> None
     assert_steps(overview, truth)
     # `next` is a call from Python, of which the trace shows all but its own few 100 µs.
     assert overview.scalars["input_fraction"].value == pytest.approx(waited(truth), abs=SHARE)
-    assert found.verdict is not None and found.verdict.level in ("warn", "bad")
+    assert found.verdict is not None
+    assert found.verdict.level in ("warn", "bad")
 
 
 def test_a_custom_loop_whose_data_is_ready_does_not_wait() -> None:
@@ -143,7 +146,8 @@ def test_a_custom_loop_whose_data_is_ready_does_not_wait() -> None:
     overview, found = pages(truth)
     assert_steps(overview, truth)
     assert overview.scalars["input_fraction"].value == pytest.approx(waited(truth), abs=SHARE)
-    assert found.verdict is not None and found.verdict.level == "good"
+    assert found.verdict is not None
+    assert found.verdict.level == "good"
 
 
 @pytest.mark.parametrize("data", ["slow", "ready"])
@@ -165,7 +169,8 @@ def test_with_several_steps_per_execution_each_fetch_is_a_step() -> None:
     assert overview.scalars["step_time_avg_ps"].value == pytest.approx(step * 1e12, rel=0.1)
     # Each batch sleeps 20 ms in its map while the step waits.
     assert overview.scalars["input_fraction"].value == pytest.approx(0.0205 / step, abs=0.1)
-    assert found.verdict is not None and found.verdict.text.startswith("Highly input-bound")
+    assert found.verdict is not None
+    assert found.verdict.text.startswith("Highly input-bound")
 
 
 def test_a_loop_over_a_dataset_inside_of_a_function_has_steps() -> None:
@@ -176,7 +181,8 @@ def test_a_loop_over_a_dataset_inside_of_a_function_has_steps() -> None:
     assert overview.scalars["step_time_avg_ps"].value == pytest.approx(whole / 12 * 1e12, rel=0.2)
     share = 0.02 * 12 / whole
     assert overview.scalars["input_fraction"].value == pytest.approx(share, abs=0.1)
-    assert found.verdict is not None and found.verdict.text.startswith("Highly input-bound")
+    assert found.verdict is not None
+    assert found.verdict.text.startswith("Highly input-bound")
 
 
 @pytest.mark.parametrize("data", ["slow", "ready"])

@@ -130,7 +130,7 @@ def segments(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], marker
     parent = parents(trace)[rows].astype(np.int32)
     parent[parent >= 0] -= rows.start
     here = event_class[rows].copy()
-    mine = markers[(markers >= rows.start) & (markers < rows.stop)] - rows.start
+    mine = np.sort(markers[(markers >= rows.start) & (markers < rows.stop)]) - rows.start
     kind = _kinds(trace, rows, parent, mine)
     if are_steps:
         here[mine] = STEP_MARKER
@@ -156,10 +156,11 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
         kind[by_library] = Kind.PYTHON
         called = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
         kind[called] = Kind.LOADER
-    begins = np.sort(trace.events["start_ps"][rows][markers])
     start = trace.events["start_ps"][rows]
-    held = np.searchsorted(begins, start + trace.events["duration_ps"][rows]) - np.searchsorted(begins, start)
-    kind[(held > 0) & (kind != Kind.NONE)] = Kind.PYTHON
+    end = start + trace.events["duration_ps"][rows]
+    inside = np.searchsorted(start[markers], end) - np.searchsorted(markers, np.arange(len(start)), side="right")
+    held = inside > 0
+    kind[held & (kind != Kind.NONE)] = Kind.PYTHON
     kind[markers] = Kind.NONE
     result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
     return result

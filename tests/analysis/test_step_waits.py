@@ -74,10 +74,10 @@ def test_python_s_own_work_is_told_by_its_function() -> None:
 
 @pytest.mark.parametrize("tracer", [False, True])
 def test_a_step_that_computes_is_compute_bound_however_it_is_traced(tracer: bool) -> None:
-    frames = [("$train.py:40 step", 0, 100), ("$api.py:3 call", 1, 98)] if tracer else []
-    trace = loop([*frames, ("PjitFunction(update)", 2, 97), *([("$pxla.py:9 run", 5, 80)] if tracer else [])])
+    frames = [("$train.py:40 step", 0, 100), ("$api.py:3 call", 1, 99)] if tracer else []
+    trace = loop([*frames, ("PjitFunction(update)", 2, 98), *([("$pxla.py:9 run", 5, 80)] if tracer else [])])
     overview, of_input = said(trace)
-    assert overview.startswith("Compute-bound: 97.0 %")
+    assert overview.startswith("Compute-bound: 98.0 %")
     assert of_input.startswith("Not input-bound")
 
 
@@ -95,7 +95,7 @@ def test_waiting_while_other_threads_compute_for_the_steps_is_computing() -> Non
         },
     )
     found = steps(trace)
-    assert parts(found)["host_compute"] == [16, 16]
+    assert parts(found)["host_compute"] == [17, 17]
     assert parts(found)["host_wait"] == [7, 7]
     assert (found.waits[0].time_ps / PS).tolist() == [7, 7]
 
@@ -112,8 +112,9 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
 
 def test_operations_inside_an_annotation_compute() -> None:
     trace = loop([("forward", 0, 90), ("dot:Dot", 5, 80)])
-    assert parts(steps(trace)) == {"host_python": [10, 10, 10], "host_compute": [80, 80, 80], "other": [10, 10, 10]} or True
-    assert parts(steps(trace))["host_compute"] == [80, 80, 80]
+    found = steps(trace)
+    assert parts(found) == {"host_python": [20, 20, 20], "host_compute": [80, 80, 80]}
+    assert [(wait.name, (wait.time_ps / PS).tolist()) for wait in found.waits] == [("forward", [10] * 3), ("main", [10] * 3)]
 
 
 def test_calls_of_tf_functions_are_no_annotations() -> None:
@@ -146,7 +147,7 @@ def test_steps_that_only_dispatch_last_until_their_work_is_done() -> None:
     found = steps(trace)
     assert found.how == "dispatched"
     assert (found.duration_ps / PS).tolist() == [18, 13, 17]
-    assert parts(found)["host_compute"] == [16, 13, 17]
+    assert parts(found)["host_compute"] == [17, 13, 17]
 
 
 def test_windows_of_several_names_are_as_annotated() -> None:
@@ -159,13 +160,13 @@ def test_windows_of_several_names_are_as_annotated() -> None:
 
 
 def test_a_long_first_step_that_waits_is_told_of() -> None:
-    text = "main   [train" + " " * 40 + "]" + "[train    ]" * 7 + "\nmain   [IteratorGetNext" + " " * 27 + "][w:W]" + " [w:W]     " * 7
+    text = f"main   [train{' ' * 44}]{'[train    ]' * 7}\nmain   [IteratorGetNext{' ' * 25}][w:W    ]{'   [w:W]   ' * 7}"
     found = steps(drawing(text, {"train": numbered(*range(8))}))
     assert found.first is not None
-    assert (found.first.name, found.first.input_ps / PS) == ("train 0", 44)
+    assert (found.first.name, found.first.input_ps / PS) == ("train 0", 42)
     assert found.n_trimmed == 2
     trace = drawing(text, {"train": numbered(*range(8))})
-    assert "The first step (train 0) waited 44.0 µs of 47.0 µs for data" in finding(found, op_stats(trace), "CPU").details[-1]
+    assert "The first step (train 0) waited 42.0 µs of 51.0 µs for data" in finding(found, op_stats(trace), "CPU").details[-1]
 
 
 def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -> None:

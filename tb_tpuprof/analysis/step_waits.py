@@ -187,7 +187,9 @@ def _resolved(
     loader = _nearest(parent, is_marker | is_loader)
     user = _nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
     annotation = _nearest(parent, is_marker | is_annotation)
-    python = _nearest(parent, is_frame) >= 0
+    # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one that waits for a result.
+    innermost = _nearest(parent, is_frame | is_marker)
+    python = (innermost >= 0) & is_frame[innermost]
     result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
     known = near >= 0
     in_loader = (loader >= 0) & is_loader[loader]

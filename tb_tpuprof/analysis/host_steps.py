@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.nesting import event_ends, parents
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.step_waits import Segments, StepWait, says_more, segments, waits
@@ -69,8 +70,11 @@ def _annotated(trace: Trace, event_class: Classes) -> _Marked:
     rows = rows[chosen]
     lasting = end > begin
     number, begin, end, rows = number[lasting], begin[lasting], end[lasting], rows[lasting]
-    counted = _counted(trace, event_class, rows)
-    done = _done(number, group[counted], event_ends(trace, counted), end)
+    call, until = run_ends(trace)
+    if not len(call):
+        call = _counted(trace, event_class, rows)
+        until = event_ends(trace, call)
+    done = _done(number, group[call], until, end)
     names = trace.metadata["name"][trace.events["metadata"][rows]]
     are_alike = len(np.unique(names)) == 1 and len(np.unique(trace.event_line[rows])) == 1
     return _Marked(rows, step_windows(number, begin, end, done, are_alike), "annotation")

@@ -133,7 +133,7 @@ def segments(
     parent = parents(trace)[rows].astype(np.int32)
     parent[parent >= 0] -= rows.start
     here = event_class[rows].copy()
-    mine = markers[(markers >= rows.start) & (markers < rows.stop)] - rows.start
+    mine = np.sort(markers[(markers >= rows.start) & (markers < rows.stop)]) - rows.start
     kind = _kinds(trace, rows, parent, mine)
     if are_steps:
         here[mine] = STEP_MARKER
@@ -162,10 +162,11 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
         kind[by_library] = Kind.PYTHON
         called = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
         kind[called] = Kind.LOADER
-    begins = np.sort(trace.events["start_ps"][rows][markers])
     start = trace.events["start_ps"][rows]
-    held = np.searchsorted(begins, start + trace.events["duration_ps"][rows]) - np.searchsorted(begins, start)
-    kind[(held > 0) & (kind != Kind.NONE)] = Kind.PYTHON
+    end = start + trace.events["duration_ps"][rows]
+    inside = np.searchsorted(start[markers], end) - np.searchsorted(markers, np.arange(len(start)), side="right")
+    held = inside > 0
+    kind[held & (kind != Kind.NONE)] = Kind.PYTHON
     kind[markers] = Kind.NONE
     result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
     return result
@@ -192,7 +193,9 @@ def _resolved(
     loader = _nearest(parent, is_marker | is_loader)
     user = _nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
     annotation = _nearest(parent, is_marker | is_annotation)
-    python = _nearest(parent, is_frame) >= 0
+    # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one that waits for a result.
+    innermost = _nearest(parent, is_frame | is_marker)
+    python = (innermost >= 0) & is_frame[innermost]
     result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
     known = near >= 0
     in_loader = (loader >= 0) & is_loader[loader]

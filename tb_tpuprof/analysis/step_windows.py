@@ -46,8 +46,9 @@ def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_al
     if len(group) < _FEW or not are_alike or (start[1:] < end[:-1]).any():
         return Windows(group, start, end, "annotated")
     period = float(np.median(np.diff(start)))
-    if float((done[:-1] > start[1:]).mean()) > 0.5:
-        done = np.maximum.accumulate(np.maximum(done, end))
+    done = np.maximum.accumulate(np.maximum(done, end))
+    # Where the work of all steps seems to end at once, it is not known which step's it is.
+    if float((done[:-1] > start[1:]).mean()) > 0.5 and float((np.diff(done) > 0).mean()) > 0.5:
         return Windows(group, np.append(start[:1], done[:-1]), done, "dispatched")
     if float(np.median(start[1:] - end[:-1])) > _MUCH_BETWEEN * period:
         return Windows(group[:-1], start[:-1], start[1:], "loop", 1)

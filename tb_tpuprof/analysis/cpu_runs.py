@@ -72,9 +72,14 @@ def cpu_runs(trace: Trace) -> CpuRuns:
     end = _ends(ops, work, latest_end(trace, ops, found, max(len(links), 1)), parent)
     elapsed = end - ops.start_ps
     self_ps = elapsed - _covered(ops.start_ps, end, parent)
-    # An XLA that marks ends records tasks too; of an older one nobody knows which threads took part.
-    thread = np.where((work.n_lost > 0) | (ops.marked_ps == NEVER), -1, work.thread_ps)
+    thread = work.thread_ps if _tells_threads(ops, work) else np.full(len(ops), -1, np.int64)
     return _merged(ops, (end, elapsed, self_ps, thread), _run_numbers(ops, found, max(len(links), 1)))
+
+
+def _tells_threads(ops: CpuEvents, work: PoolWork) -> bool:
+    """Whether the trace says which threads took part: an XLA that marks ends records tasks too, and some of these were seen to run."""
+    n_tasks = int(work.n_tasks.sum())
+    return bool((ops.marked_ps < NEVER).any()) and (n_tasks == 0 or int(work.n_lost.sum()) < n_tasks)
 
 
 def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
@@ -105,11 +110,10 @@ def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int6
 
 def _ends(ops: CpuEvents, work: PoolWork, latest: Int64s, parent: Int64s) -> Int64s:
     """When each run ended (see the module's picture)."""
-    is_traced = (work.n_tasks > 0) & (work.n_lost == 0)
     has_children = np.zeros(len(ops), np.bool_)
     has_children[parent[parent >= 0]] = True
-    at_least = np.where(is_traced, np.maximum(ops.stop_ps, work.end_ps), ops.stop_ps)
-    unclear = (work.n_tasks > 0) & (work.n_lost > 0) & (latest < NEVER)
+    at_least = np.maximum(ops.stop_ps, work.end_ps)
+    unclear = (work.n_tasks > 0) & (work.n_lost == work.n_tasks) & (latest < NEVER)
     end = np.where(unclear, latest, np.minimum(at_least, latest))
     end = np.where(_ends_elsewhere(ops, work, has_children), np.where(latest < NEVER, latest, end), end)
     depth = _depths(parent)

@@ -128,6 +128,8 @@ def _marked(trace: Trace, event: Rows, is_mark: Mask) -> Int64s:
     result = np.full(len(event), NEVER, np.int64)
     wanted = values_at(event, made, key, _NO_ID)
     asks = np.flatnonzero(wanted != _NO_ID)
+    if not len(asks) or not len(ended):
+        return result
     launch, of_launch, mark, of_mark, n_pairs = matched(wanted[asks], ended)
     first = np.full(n_pairs, NEVER, np.int64)
     np.minimum.at(first, of_mark, trace.events["start_ps"][used[mark]])

@@ -124,17 +124,31 @@ def _reads(operands: Ragged, rows: Int64s, is_traced: npt.NDArray[np.bool_]) -> 
 def latest_end(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
     """By when each launch's operation has ended, NEVER where nothing says so."""
     latest: Int64s = ops.marked_ps.copy()
-    known = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
-    key = ops.execution[known] * n_ops + ops.op[known]
-    order = np.lexsort((ops.start_ps[known], key))
-    rows, key = known[order], key[order]
-    start = ops.start_ps[rows]
-    # The next launch of the same operation in the same execution: the next iteration, or the second thunk of one instruction.
-    again = np.flatnonzero((key[1:] == key[:-1]) & found.runs_once_at_a_time[ops.op[rows[1:]]])
-    np.minimum.at(latest, rows[again], start[again + 1])
-    _bound_by_readers(ops, found, n_ops, (rows, key, start), latest)
+    # What was marked before its launching thread was through with it had no work elsewhere.
+    open_ = (ops.marked_ps > ops.stop_ps) & (ops.op >= 0) & (ops.execution >= 0)
+    if open_.any():
+        rows = _concerned(ops, found, open_, n_ops)
+        key = ops.execution[rows] * n_ops + ops.op[rows]
+        order = np.lexsort((ops.start_ps[rows], key))
+        rows, key = rows[order], key[order]
+        start = ops.start_ps[rows]
+        # The next launch of the same operation in the same execution: the next iteration, or the second thunk of one instruction.
+        again = np.flatnonzero((key[1:] == key[:-1]) & found.runs_once_at_a_time[ops.op[rows[1:]]])
+        np.minimum.at(latest, rows[again], start[again + 1])
+        _bound_by_readers(ops, found, n_ops, (rows, key, start), latest)
     np.minimum(latest, _end_of_runs(trace, ops), out=latest)
     return latest
+
+
+def _concerned(ops: CpuEvents, found: Structure, open_: npt.NDArray[np.bool_], n_ops: int) -> Int64s:
+    """Launches of the operations that are asked about and of those that read them, in executions with any such."""
+    executions, wanted = np.zeros(ops.n_executions, np.bool_), np.zeros(n_ops, np.bool_)
+    executions[ops.execution[open_]] = True
+    wanted[ops.op[open_]] = True
+    wanted[found.consumer[wanted[found.producer]]] = True
+    known = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
+    rows: Int64s = known[executions[ops.execution[known]] & wanted[ops.op[known]]]
+    return rows
 
 
 def _bound_by_readers(ops: CpuEvents, found: Structure, n_ops: int, launches: tuple[Int64s, Int64s, Int64s], latest: Int64s) -> None:
@@ -172,12 +186,15 @@ def _end_of_runs(trace: Trace, ops: CpuEvents) -> Int64s:
         return result
     none = np.iinfo(np.int64).min
     runs, devices = first_ints(trace, "run_id"), first_ints(trace, "device_ordinal")
-    own, theirs = (mix(values_at(rows, *runs, none), values_at(rows, *devices, 0)) for rows in (ops.event, waits))
+    sample = np.zeros(ops.n_executions, np.int64)  # a launch of each execution
+    sample[ops.execution[ops.execution >= 0]] = np.flatnonzero(ops.execution >= 0)
+    own, theirs = (mix(values_at(rows, *runs, none), values_at(rows, *devices, 0)) for rows in (ops.event[sample], waits))
     distinct, code = distinct_codes(np.concatenate((own, theirs)))
     end = np.full(len(distinct), NEVER, np.int64)
     stop = trace.events["start_ps"][waits] + trace.events["duration_ps"][waits]
     latest = np.zeros(len(distinct), np.int64)
     np.maximum.at(latest, code[len(own) :], stop)
     end[latest > 0] = latest[latest > 0]
-    result[ops.execution >= 0] = end[code[: len(own)]][ops.execution >= 0]
+    known = ops.execution >= 0
+    result[known] = end[code[: len(own)]][ops.execution[known]]
     return result

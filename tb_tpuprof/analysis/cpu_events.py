@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo_links import HloLinks, hlo_links
+from tb_tpuprof.analysis.links import matched
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes, events_with, first_ints, mix, values_at
@@ -17,6 +18,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+_NO_ID = np.iinfo(np.int64).min
 END_MARK = "end: "
 NEVER = np.iinfo(np.int64).max
 WAITS_FOR_THE_END = "ThunkExecutor::Execute (wait for completion)"
@@ -123,15 +125,15 @@ def _marked(trace: Trace, event: Rows, is_mark: Mask) -> Int64s:
     used, ended = events_with(trace, "_ct", "_c")
     marks = is_mark[trace.events["metadata"][used]]
     used, ended = used[marks], ended[marks]
-    start = trace.events["start_ps"][used]
-    order = np.lexsort((start, ended))
-    ended, start = ended[order], start[order]
     result = np.full(len(event), NEVER, np.int64)
-    wanted = values_at(event, made, key, 0)
-    at = np.searchsorted(ended, wanted)
-    found = (at < len(ended)) & np.isin(event, made)
-    found[found] = ended[at[found]] == wanted[found]
-    result[found] = start[at[found]]
+    wanted = values_at(event, made, key, _NO_ID)
+    asks = np.flatnonzero(wanted != _NO_ID)
+    if not len(asks) or not len(ended):
+        return result
+    launch, of_launch, mark, of_mark, n_pairs = matched(wanted[asks], ended)
+    first = np.full(n_pairs, NEVER, np.int64)
+    np.minimum.at(first, of_mark, trace.events["start_ps"][used[mark]])
+    result[asks[launch]] = first[of_launch]
     # A mark before its operation belongs to another one, whose id was used again.
     result[result < trace.events["start_ps"][event]] = NEVER
     return result

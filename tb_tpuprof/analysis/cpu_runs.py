@@ -28,6 +28,7 @@ from tb_tpuprof.analysis.cpu_tasks import PoolWork, pool_work
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import nest_rows
+from tb_tpuprof.analysis.stat_rows import distinct_codes
 from tb_tpuprof.native import cover
 from tb_tpuprof.trace.trace import Trace
 
@@ -72,9 +73,14 @@ def cpu_runs(trace: Trace) -> CpuRuns:
     end = _ends(ops, work, latest_end(trace, ops, found, max(len(links), 1)), parent)
     elapsed = end - ops.start_ps
     self_ps = elapsed - _covered(ops.start_ps, end, parent)
-    # An XLA that marks ends records tasks too; of an older one nobody knows which threads took part.
-    thread = np.where((work.n_lost > 0) | (ops.marked_ps == NEVER), -1, work.thread_ps)
+    thread = work.thread_ps if _tells_threads(ops, work) else np.full(len(ops), -1, np.int64)
     return _merged(ops, (end, elapsed, self_ps, thread), _run_numbers(ops, found, max(len(links), 1)))
+
+
+def _tells_threads(ops: CpuEvents, work: PoolWork) -> bool:
+    """Whether the trace says which threads took part: an XLA that marks ends records tasks too, and some of these were seen to run."""
+    n_tasks = int(work.n_tasks.sum())
+    return bool((ops.marked_ps < NEVER).any()) and (n_tasks == 0 or int(work.n_lost.sum()) < n_tasks)
 
 
 def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
@@ -88,28 +94,45 @@ def _parents(trace: Trace, ops: CpuEvents, found: Structure, n_ops: int) -> Int6
         parent[unknown] = nest_rows(trace, ops.event)[0][unknown]
     asks = np.flatnonzero(~unknown & (ops.execution >= 0))
     asks = asks[found.container[ops.op[asks]] >= 0]
+    inner = found.container[ops.op[asks]]
     launched = np.flatnonzero((ops.op >= 0) & (ops.execution >= 0))
-    launched = launched[np.isin(ops.op[launched], found.container[ops.op[asks]])]
-    keys = np.concatenate((
-        ops.execution[launched] * n_ops + ops.op[launched], ops.execution[asks] * n_ops + found.container[ops.op[asks]],
-    ))  # fmt: skip
+    launched = launched[np.isin(ops.op[launched], np.unique(inner))] if len(asks) else launched[:0]
+    own, wanted = ops.execution[launched] * n_ops + ops.op[launched], ops.execution[asks] * n_ops + inner
+    own_codes, place = np.unique(own, return_inverse=True)
+    at = np.searchsorted(own_codes, wanted)
+    found_one = at < len(own_codes)
+    found_one[found_one] = own_codes[at[found_one]] == wanted[found_one]
+    asks, at = asks[found_one], at[found_one]
+    # Most containers ran once in an execution; of several launches the last one before the operation counts.
+    first = np.full(len(own_codes), -1, np.int64)
+    first[place] = launched
+    parent[asks] = first[at]
+    several = np.flatnonzero((np.bincount(place, minlength=len(own_codes)) > 1)[at])
+    if len(several):
+        parent[asks[several]] = _latest_before(ops, launched, place, asks[several], at[several])
+    parent[(parent >= 0) & (ops.start_ps[parent] > ops.start_ps)] = -1
+    return parent
+
+
+def _latest_before(ops: CpuEvents, launched: Int64s, place: Int64s, asks: Int64s, wanted: Int64s) -> Int64s:
+    """Of the launches with the wanted place the last one that starts before each asking launch, -1 for none."""
+    keys = np.concatenate((place, wanted))
     is_question = np.repeat([0, 1], [len(launched), len(asks)])
     order = np.lexsort((is_question, np.concatenate((ops.start_ps[launched], ops.start_ps[asks])), keys))
-    place = np.where(is_question[order] == 0, np.arange(len(order)), -1)
-    before = np.maximum.accumulate(place) if len(place) else place
+    before = np.maximum.accumulate(np.where(is_question[order] == 0, np.arange(len(order)), -1))
     at = np.flatnonzero((is_question[order] == 1) & (before >= 0))
     at = at[keys[order[before[at]]] == keys[order[at]]]
-    parent[asks[order[at] - len(launched)]] = launched[order[before[at]]]
-    return parent
+    result = np.full(len(asks), -1, np.int64)
+    result[order[at] - len(launched)] = launched[order[before[at]]]
+    return result
 
 
 def _ends(ops: CpuEvents, work: PoolWork, latest: Int64s, parent: Int64s) -> Int64s:
     """When each run ended (see the module's picture)."""
-    is_traced = (work.n_tasks > 0) & (work.n_lost == 0)
     has_children = np.zeros(len(ops), np.bool_)
     has_children[parent[parent >= 0]] = True
-    at_least = np.where(is_traced, np.maximum(ops.stop_ps, work.end_ps), ops.stop_ps)
-    unclear = (work.n_tasks > 0) & (work.n_lost > 0) & (latest < NEVER)
+    at_least = np.maximum(ops.stop_ps, work.end_ps)
+    unclear = (work.n_tasks > 0) & (work.n_lost == work.n_tasks) & (latest < NEVER)
     end = np.where(unclear, latest, np.minimum(at_least, latest))
     end = np.where(_ends_elsewhere(ops, work, has_children), np.where(latest < NEVER, latest, end), end)
     depth = _depths(parent)
@@ -164,31 +187,37 @@ def _run_numbers(ops: CpuEvents, found: Structure, n_ops: int) -> Int64s:
     if not len(known):
         return number
     op = ops.op[known]
-    codes, first, at, count = np.unique(ops.execution[known] * n_ops + op, return_index=True, return_inverse=True, return_counts=True)
+    key = ops.execution[known] * n_ops + op
+    codes, at = distinct_codes(key)
+    count = np.bincount(at, minlength=len(codes))
     if int(count.max()) == 1:
         return number
-    place = ops.execution[known[first]] * (int(found.computation.max()) + 1) + found.computation[op[first]]
-    _, of_place = np.unique(place, return_inverse=True)
-    rarest = np.full(int(of_place.max()) + 1, NEVER, np.int64)
+    execution, of_code = np.divmod(codes, n_ops)
+    place, of_place = np.unique(execution * (int(found.computation.max()) + 1) + found.computation[of_code], return_inverse=True)
+    rarest = np.full(len(place), NEVER, np.int64)
     np.minimum.at(rarest, of_place, count)
-    runs = np.where(found.is_entry[op[first]], 1, rarest[of_place])
+    runs = np.where(found.is_entry[of_code], 1, rarest[of_place])
     n_thunks = np.maximum(np.rint(count / runs).astype(np.int64), 1)
-    order = np.lexsort((ops.start_ps[known], at))
-    rank = np.arange(len(known)) - np.append(0, np.cumsum(count))[at[order]]
-    group = at[order] * (int(count.max()) + 1) + rank // n_thunks[at[order]]
-    head = np.append(True, group[1:] != group[:-1])
-    rows = known[order]
+    doubled = np.flatnonzero((n_thunks > 1)[at])
+    if not len(doubled):
+        return number
+    rows, at = known[doubled], at[doubled]
+    order = np.lexsort((ops.start_ps[rows], at))
+    rows, at = rows[order], at[order]
+    begins = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+    rank = np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
+    head = rank % n_thunks[at] == 0
     number[rows] = rows[head][np.cumsum(head) - 1]
-    del codes
     return number
 
 
 def _merged(ops: CpuEvents, times: tuple[Int64s, ...], number: Int64s) -> CpuRuns:
     """Launches of one run put together: their times add up."""
     end, elapsed, self_ps, thread = times
-    heads, at = np.unique(number, return_inverse=True)
+    heads = np.flatnonzero(number == np.arange(len(number)))
     n = len(heads)
     if n < len(number):
+        at = np.searchsorted(heads, number)
         sums = [np.zeros(n, np.int64) for _ in range(3)]
         for total, values in zip(sums, (elapsed, self_ps, np.maximum(thread, 0)), strict=True):
             np.add.at(total, at, values)
@@ -198,7 +227,7 @@ def _merged(ops: CpuEvents, times: tuple[Int64s, ...], number: Int64s) -> CpuRun
         np.maximum.at(last, at, end)
         end, elapsed, self_ps, thread = last, sums[0], sums[1], np.where(is_known, sums[2], -1)
     start, device = ops.start_ps[heads], ops.device[heads]
-    _, of = np.unique(device, return_inverse=True)
+    _, of = distinct_codes(device)
     n_devices = int(of.max(initial=-1)) + 1
     first, final = np.full(n_devices, NEVER, np.int64), np.zeros(n_devices, np.int64)
     np.minimum.at(first, of, start)

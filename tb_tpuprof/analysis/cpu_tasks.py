@@ -33,7 +33,8 @@ _MOST_HOPS = 64  # of doublings: chains of 2^64 tasks
 class PoolWork:
     """Per launch. `end_ps`: when the last of its tasks ended, 0 without tasks. `thread_ps`: time that threads worked on it.
 
-    `n_tasks`: tasks that it handed to the pool; `n_lost`: those whose run was not traced, so that its end is not known from tasks.
+    `n_tasks`: tasks that it handed to the pool; `n_lost`: those that no thread was seen to start. (All threads were busy until the
+    operation had ended, or the capture.)
     """
 
     end_ps: Int64s

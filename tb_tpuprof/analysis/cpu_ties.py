@@ -1,7 +1,8 @@
 """XLA:CPU on several devices: the call that executes a program → the operations that its devices ran on the pool's threads.
 
-The call on the step's thread (`CommonPjRtLoadedExecutable::Execute`) and each operation name the same `run_id`; the tasks between
-them are not all traced.
+The call on the step's thread (`CommonPjRtLoadedExecutable::Execute`) and each operation name the same `run_id`. The tasks between
+them are not all traced, and those that are can mislead: a run waits for the one before it, so that a task of one step begins the
+next step's work.
 """
 
 from __future__ import annotations

@@ -145,8 +145,14 @@ def _telling(trace: Trace, tie: Ties, roots: npt.NDArray[np.intp]) -> Ties:
     return Ties(tie.producer[made], number[tie.producer_hub[made]], tie.consumer[used], number[tie.consumer_hub[used]], int(kept.sum()))
 
 
-def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s) -> Forest:
-    """The graph of roots and tied events. `extra`: further ties from event to event (2 columns)."""
+def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s, runs: Int64s | None = None) -> Forest:
+    """The graph of roots and tied events. `extra`: further ties from event to event (2 columns).
+
+    `runs`: the same, but what they lead to belongs to no other event, whatever it lies in: a thread that ends one step's work can begin
+    the next one's in the same region.
+    """
+    runs = np.empty((0, 2), np.int64) if runs is None else runs
+    extra = np.concatenate((extra, runs))
     tie = _telling(trace, ties(trace), roots)
     producer, consumer = credited(trace, tie.producer), credited(trace, tie.consumer)
     rows = marked(np.concatenate((roots, producer[producer >= 0], consumer[consumer >= 0], extra.ravel())), trace.n_events)
@@ -158,6 +164,8 @@ def forest(trace: Trace, roots: npt.NDArray[np.intp], extra: Int64s) -> Forest:
     child = np.flatnonzero(parent >= 0)
     outer = around[parent[child]]
     nested = outer >= 0
+    if len(runs):
+        nested &= ~np.isin(rows[child], runs[:, 1])
     n = len(rows)
     made, used = producer >= 0, consumer >= 0
     source = np.concatenate((outer[nested], entry[producer[made]], n + tie.consumer_hub[used], entry[extra[:, 0]]))

@@ -66,7 +66,7 @@ def groups(trace: Trace) -> Groups:
     lines = tpu_grouping.grouping_lines(trace)
     if not len(roots) and not lines:
         return Groups(np.full(trace.n_events, -1, np.int32), {}, np.empty(0, np.intp))
-    tree = forest(trace, roots, np.concatenate((extra, run_ties(trace))))
+    tree = forest(trace, roots, extra, run_ties(trace))
     if len(extra):
         order = roots
         labels = tree.claim(np.arange(len(roots), dtype=np.int64), roots, tree.no_labels())

@@ -61,7 +61,7 @@ def ties(trace: Trace) -> Ties:
     n_hubs = 0
     for kind, (producer, made, consumer, used) in parts:
         kinds.append((n_hubs, kind))
-        from_at, from_hub, to_at, to_hub, n_here = _matched(made, used)
+        from_at, from_hub, to_at, to_hub, n_here = matched(made, used)
         columns[0].append(_at(producer, from_at))
         columns[1].append(from_hub + np.int32(n_hubs) if n_hubs else from_hub)
         columns[2].append(_at(consumer, to_at))
@@ -86,8 +86,8 @@ def _all(trace: Trace) -> Iterator[tuple[str, Part]]:
     yield from (("TPU launch", part) for part in _tpu_launches(trace))
 
 
-def _matched(made: Keys, used: Keys) -> Matched:
-    """Which producers and consumers have a counterpart, and the hub of each; a crowd of 64 on both sides is none."""
+def matched(made: Keys, used: Keys) -> Matched:
+    """Which producers and consumers have a counterpart, and the hub of each (see `native.match`); a crowd of 64 on both sides is none."""
     found: Matched | None = match(made, used, _CROWD)
     if found is None:  # scattered keys: their ranks lie close together
         keys = distinct(np.concatenate((made, used)))

@@ -121,10 +121,12 @@ def _thread_columns(ops: HloOps) -> tuple[Column, ...]:
     if ops.kind != "CPU":
         return ()
     thread = np.where(ops.thread_ps >= 0, ops.thread_ps, np.nan)
-    note = "Of all threads together; unknown where not all of an operation's tasks were traced"
+    note = "CPU time, summed over all threads that worked on it, also while the system ran something else on their processor"
     return (
-        _number("cpu_time_ps", "CPU time", thread, "ps", note),
-        _number("n_threads", "Threads", ratio(thread, ops.self_ps), "", "On average: CPU time by self time"),
+        _number("thread_time_ps", "Thread time", thread, "ps", note),
+        _number(
+            "n_threads", "Threads", ratio(thread, ops.self_ps), "", "That worked on it at a time, on average: thread time by self time"
+        ),
     )
 
 

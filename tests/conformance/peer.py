@@ -62,6 +62,7 @@ def rows(data_table: Any) -> list[Row]:
 def without_regions(trace: Trace) -> Trace:
     """The trace as the peer groups it: it ties a thread pool's start marks to a step, but not the work up to their stop marks."""
     names = trace.metadata["name"].copy()
-    names[[trace.strings[i] == "ThreadpoolListener::StopRegion" for i in names.tolist()]] = trace.strings.find("ThreadpoolListener::Record")
+    marks = ("ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion")
+    names[[trace.strings[i] in marks for i in names.tolist()]] = trace.strings.find("ThreadpoolListener::Record")
     metadata = Table(trace.metadata.spec, {**trace.metadata.columns, "name": names})
     return replace(trace, metadata=metadata)

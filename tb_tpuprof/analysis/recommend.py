@@ -164,7 +164,7 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if cost.category == "host_wait":
         return f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. Nothing says for what: possibly for data."
     if cost.category == "host_python":
-        return f"{how} Python-bound: each step spends {time} in Python or its annotations{_where(steps, 'host_python')}."
+        return _python_sentence(how, time, steps)
     if cost.category == "output":
         return f"{how} output-bound: each step spends {time} on bringing results from the device to the host."
     if cost.category == "kernel_launch":
@@ -178,6 +178,15 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if kind == "CPU":
         return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or waiting, possibly for data."
     return f"{kind} idle: for {time} of each step the {kind} had nothing to do. It waited for Python or other host work, possibly for data."
+
+
+def _python_sentence(how: str, time: str, steps: Steps) -> str:
+    """Time in Python, or in regions that the program annotates and in which no operation was traced."""
+    named = [wait for wait in steps.waits if wait.kind in CATEGORIES["host_python"]]
+    where = _where(steps, "host_python")
+    if named and not named[0].file and where:
+        return f"{time} of each step is{where}, where no operation was traced: Python or other host work, or waiting."
+    return f"{how} Python-bound: each step spends {time} in Python{where}."
 
 
 def _computing(steps: Steps, kind: str) -> str:

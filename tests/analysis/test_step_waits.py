@@ -70,7 +70,7 @@ def test_python_s_own_work_is_told_by_its_function() -> None:
     assert parts(steps(trace))["host_python"] == [60, 60, 60]
     overview, of_input = said(trace)
     assert overview.startswith(
-        "Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python or its annotations, most of it in `hashed`"
+        "Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`"
     )
     assert of_input == "Not input-bound: no step waits for data."
 
@@ -110,7 +110,7 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
     assert said(trace)[0] == "Highly input-bound: each step waits 57.0 µs (57.0 %) for data in `load`."
     other = loop([("anneal", 0, 57), ("dot:Dot", 57, 43)])
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
-    assert said(other)[0] == "Highly Python-bound: each step spends 57.0 µs (57.0 %) in Python or its annotations in `anneal`."
+    assert said(other)[0] == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other host work, or waiting."
 
 
 def test_operations_inside_an_annotation_compute() -> None:

@@ -35,11 +35,7 @@ def _has_groups(trace: Trace, plane: int) -> bool:
 
 
 def gpu_parts(trace: Trace) -> StepParts:
-    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker of the step.
-
-    A user's annotation on the host that contains all that the GPUs did for its step is the step: what the host did before the first
-    and after the last kernel belongs to it. Source: XProf, `StepDetails::StepTime`.
-    """
+    """Markers and events of all GPUs together. What a GPU did in a step counts only if that GPU has a marker of the step."""
     grouped = [plane for plane in planes(trace).gpus if _has_groups(trace, plane)]
     launched = np.zeros(trace.n_events if grouped else 0, np.bool_)
     if grouped:
@@ -55,30 +51,10 @@ def gpu_parts(trace: Trace) -> StepParts:
             markers.append(found[:, np.isin(found[0], groups(trace).group[rows])])
             counted.append(rows)
     marker = np.concatenate(markers, axis=1) if markers else np.empty((3, 0), np.int64)
-    marker = np.concatenate((marker, _annotations_around(trace, marker)), axis=1)
     rows = np.concatenate(counted) if counted else np.empty(0, np.intp)
     start = trace.events["start_ps"][rows]
     group = groups(trace).group[rows].astype(np.int64)
     return StepParts(marker[0], marker[1], marker[2], group, start, start + trace.events["duration_ps"][rows], gpu_classes(trace, rows))
-
-
-def _annotations_around(trace: Trace, marker: Int64s) -> Int64s:
-    """(group, start, end) of the annotations on the host that contain all of the GPUs' markers of their group."""
-    found = groups(trace)
-    rows = found.named_roots
-    rows = rows[np.isin(trace.lines["plane"][trace.lines_at(rows)], planes(trace).hosts)]
-    group = found.group[rows].astype(np.int64)
-    start = trace.events["start_ps"][rows].astype(np.int64)
-    end = start + trace.events["duration_ps"][rows]
-    known, at = np.unique(marker[0], return_inverse=True)
-    if not len(known) or not len(rows):
-        return np.empty((3, 0), np.int64)
-    first, last = np.full(len(known), np.iinfo(np.int64).max), np.zeros(len(known), np.int64)
-    np.minimum.at(first, at.reshape(-1), marker[1])
-    np.maximum.at(last, at.reshape(-1), marker[2])
-    place = np.minimum(np.searchsorted(known, group), len(known) - 1)
-    around = (known[place] == group) & (start <= first[place]) & (last[place] <= end)
-    return np.stack((group[around], start[around], end[around]))
 
 
 def step_spans(trace: Trace, plane: int, rows: npt.NDArray[np.intp]) -> Int64s:

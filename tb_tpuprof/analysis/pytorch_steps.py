@@ -27,6 +27,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_waits import StepWait
 from tb_tpuprof.analysis.steps import StepParts
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
@@ -156,6 +157,12 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
     both = union_ps(np.append(first, begin), np.append(last, stop))
     name = trace.strings.get(int(trace.metadata["name"][int(by_name.argmax())]))
     return LoaderWait(name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum()))
+
+
+def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
+    """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
+    found, time_ps = loader_wait(trace), class_ps[:, TimeClass.HOST_WAIT_INPUT]
+    return (StepWait(TimeClass.HOST_WAIT_INPUT, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
 
 
 def late_notice(trace: Trace) -> tuple[Notice, ...]:

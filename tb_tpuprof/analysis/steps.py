@@ -110,11 +110,12 @@ def steps(trace: Trace) -> Steps:
         return tpu_steps(trace)
     if roles.gpus:
         from tb_tpuprof.analysis.gpu_steps import gpu_parts
-        from tb_tpuprof.analysis.pytorch_steps import window_parts, windows
+        from tb_tpuprof.analysis.pytorch_steps import named_waits, window_parts, windows
 
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         if len(windows(trace).row):
-            return assemble(trace, window_parts(trace), computes, "annotation")
+            found = assemble(trace, window_parts(trace), computes, "annotation")
+            return replace(found, waits=named_waits(trace, found.class_ps))
         from tb_tpuprof.analysis.gpu_host_steps import gpu_host_steps
 
         marked = gpu_host_steps(trace)

@@ -176,7 +176,10 @@ def test_the_input_pipeline_analyser_never_says_otherwise(infeed: int, compute: 
 def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
     """Three hosts, 148 days apart each: none of their numbers is a mean over all."""
     shares = enumerate((0.3, 0.0, 0.06))
-    jobs = [GpuJob(Parts(compute=0.5, collective=share), start_ns=10**15 + i * 148 * 86_400 * 10**9) for i, share in shares]
+    jobs = [
+        GpuJob(Parts(0.99 - share, collective=share), step_ps=int(1e9 + 1e9 * share), start_ns=10**15 + i * 148 * 86_400 * 10**9)
+        for i, share in shares
+    ]
     payload = TOOL.run(session_of(*(native(gpu_xspace(job)) for job in jobs)), None, {})
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"

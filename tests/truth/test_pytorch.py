@@ -108,6 +108,10 @@ def check_steps(session: Session, plain: dict[str, Any]) -> None:
             busy = sum(int(found.category_ps(c)[i]) for c in ("device_compute", "device_collectives", "device_to_device", "output"))
             assert busy / US <= facts["duration"] * (1 + 1e-9)
             assert busy / US == pytest.approx(facts["kernels"], rel=0.01, abs=facts["input"] * 1.01)
+        else:
+            fetched = sum(int(wait.time_ps[i]) for wait in found.waits if wait.name.startswith("enumerate(DataLoader)"))
+            assert fetched / US == pytest.approx(facts["loader"], rel=0.01, abs=0.01)
+            assert found.category_ps("input")[i] >= fetched
     waits = session.get(loader_wait, host)
     fetched = sum(facts["loader"] for facts in plain["steps"].values())
     assert (waits.total_ps / US if waits else 0.0) == pytest.approx(fetched, rel=0.01, abs=0.01)

@@ -161,8 +161,9 @@ def test_runs_on_one_device_belong_to_calls_in_their_order() -> None:
 
     call = "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice"
     steps_ = [event("train", 10 * i, 9, _r=1, step_num=i) for i in range(3)]
-    calls = [event(call, 10 * i + 1, 2) for i in range(3)]
-    runs = [event("dot", at, time, run_id=70 + i) for i, (at, time) in enumerate([(0, 4), (5, 20), (25, 15), (40, 30)])]
+    # As in real traces: the pool's tasks are chained, so that all runs seem to come from the first call.
+    calls = [event(call, 10 * i + 1, 2, **({} if i else {"_pt": 1, "_p": 1})) for i in range(3)]
+    runs = [event("dot", at, time, run_id=70 + i, _ct=1, _c=1) for i, (at, time) in enumerate([(0, 4), (5, 20), (25, 15), (40, 30)])]
     main = sorted(steps_ + calls, key=lambda one: one.start_ps)
     numbered_runs = build([DrawnPlane("/host:CPU", {"main": main, "pool": runs})])
     assert (run_ends(numbered_runs)[1] / PS).tolist() == [25, 40, 70]

@@ -16,10 +16,14 @@ _TOGETHER = "To compare hosts, capture them at the same time. If they were, sync
 
 @dataclass(frozen=True)
 class Clocks:
-    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those that are off."""
+    """What to add to each host's clock, 0 where it agrees or nothing tells; `diagnostics` says so of those that are off.
+
+    The first `n_apart` of them are of hosts that were captured at another time.
+    """
 
     correction_ns: tuple[int, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    n_apart: int = 0
 
 
 def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
@@ -32,4 +36,4 @@ def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
     named = [Diagnostic("warning", text, _REMEDY) for text in told[:_NAMED]]
     if len(told) > _NAMED:
         named.append(Diagnostic("warning", f"The clocks of {len(told) - _NAMED} more hosts are off, and their times moved.", _REMEDY))
-    return Clocks(tuple(offset.correction_ns for offset in offsets), (*apart, *named))
+    return Clocks(tuple(offset.correction_ns for offset in offsets), (*apart, *named), len(apart))

@@ -36,7 +36,10 @@ def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
     largest, share = _largest(pod)
     color, copies = part_text(pod, largest).color, float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
     if len(pod.cores) == 1:
-        text = f"Only one {_unit(pod)} was profiled: {share} of its {_time(pod)} is {_word(pod, largest)}."
+        only = f"Only one {_unit(pod)} was profiled"
+        if pod.apart:
+            only = f"`{core_name(pod, 0)}` is shown alone, as no other host was captured at the same time"
+        text = f"{only}: {share} of its {_time(pod)} is {_word(pod, largest)}."
         return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, details[1:])
     if _are_alike(pod):
         text = f"All {_cores(pod)} do the same work: of {_time(pod)} on each, {share} is {_word(pod, largest)}."

@@ -64,7 +64,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         tables |= {"collectives": collectives_table(pod), "channels": channels_table(pod)}
     if pod.step_names == (WHOLE,):
         tables.pop("steps", None)
-    diagnostics = (*clocks.diagnostics, *_diagnostics(session, hosts, pod))
+    told = clocks.diagnostics[clocks.n_apart if pod.apart else 0 :]  # who is left out is told below, with the reason
+    diagnostics = (*told, *_diagnostics(session, hosts, pod))
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), verdict(pod, found), diagnostics)
 
 

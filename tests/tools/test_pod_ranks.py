@@ -170,6 +170,18 @@ def test_captures_at_other_times_are_left_out_not_averaged(tmp_path: Path) -> No
     assert message.endswith("Captures that do not overlap in time are neither aligned nor averaged.")
 
 
+def test_a_host_whose_peers_were_captured_at_other_times_is_shown_alone(tmp_path: Path) -> None:
+    """Steps of equal numbers, half a year apart, are no reason to move clocks or to average."""
+    day_us = 86_400e6
+    files = {f"worker{i}": rank_file(i, [[(100, 300 + 100 * i)]] * 5, start_us=148 * i * day_us) for i in range(3)}
+    payload = shown(tmp_path, files)
+    assert table(payload, "cores")["host"] == ["worker0"]
+    assert payload.scalars["job_step_ps"].value == STEP_US * US
+    assert [one.message.split(":")[0] for one in payload.diagnostics] == ["2 of 3 hosts were captured at another time and left out"]
+    assert payload.verdict
+    assert payload.verdict.text.startswith("`rank 0` is shown alone, as no other host was captured at the same time: ")
+
+
 def test_a_rank_s_parts_are_the_overview_s_with_its_data_loader_and_what_runs_late(tmp_path: Path) -> None:
     """Three unlike ranks: one waits for its loader, one computes beyond the step that launched it, one does neither."""
     files = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tb_tpuprof.analysis.pod import WHOLE
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import pod_viewer
@@ -38,9 +39,9 @@ def pods(session: Session, answer: Any) -> list[Field]:
         payload = pod_viewer.TOOL.run(session, None, {})
     except ToolUnavailable:
         return [Field("steps", 0.0, float(len(peer)))]
-    names = [str(row["step"]) for row in table(payload.tables["steps"])]
-    found = [Field("steps", 0.0 if names == ["capture"] else float(len(names)), float(len(peer)))]
-    if not peer or names == ["capture"]:
+    names = [str(row["step"]) for row in table(payload.tables["steps"])] if "steps" in payload.tables else [WHOLE]
+    found = [Field("steps", 0.0 if names == [WHOLE] else float(len(names)), float(len(peer)))]
+    if not peer or names == [WHOLE]:
         return found
     n_cores = {len(cores) for cores in peer.values()}
     found.append(Field("cores", float(payload.tables["cores"].n_rows), float(max(n_cores))))

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.pod import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod_collectives import GroupsFrom
 from tb_tpuprof.analysis.pod_join import Pod, join
@@ -18,6 +18,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table, Tool
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.pod_sentences import apart_text, verdict
 from tb_tpuprof.tools.pod_tables import (
     OWN,
@@ -35,12 +36,9 @@ from tb_tpuprof.tools.pod_tables import (
 
 _HOSTS_TO_ASK = 4
 _REASON = "the trace has no steps, and no accelerator that ran anything."
-_REMEDY = (
-    "Mark steps, with jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace (Keras' TensorBoard callback does it), and "
-    "capture for longer than one step."
-)
+_LONGER = "Capture for longer than one step takes."
 _GROUPS_REMEDY = "PyTorch 2.3 and later write each collective's process group and size into the trace."
-_HLO_REMEDY = "Profile with HLO protos (JAX and TensorFlow have them on) to see groups and links as the program states them."
+_HLO_REMEDY = "Profile with HLO protos (the default) to see groups and links as the program states them."
 _JOINED: WeakKeyDictionary[Session, tuple[list[PodHost], Pod, tuple[Straggler, ...]]] = WeakKeyDictionary()
 _LOCK = Lock()
 
@@ -52,7 +50,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     pod, found = _joined(session, parts, clocks)
     if not pod.step_names:
         reason = "the hosts' steps do not overlap in time." if pod.is_disjoint else _REASON
-        raise ToolUnavailable(TOOL.name, reason, "Capture all hosts at the same time." if pod.is_disjoint else _REMEDY)
+        raise ToolUnavailable(TOOL.name, reason, "Capture all hosts at the same time." if pod.is_disjoint else _remedy(session, hosts))
     step, measure = _step(pod, params), str(params["measure"])
     if measure not in measures(pod):
         raise BadParameter("measure", measure, f"one of {', '.join(measures(pod))}")
@@ -102,8 +100,10 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     )
     if len(pod.cores) == 1 and not is_whole:
         job_title, note = "Step time", what
-    n_steps = Scalar(None if is_whole else len(pod.step_names), "count", "Steps", "none are marked" if is_whole else "that all hosts have")
-    found = {"n_hosts": Scalar(len(pod.hosts), "count", "Hosts"), **_counted(pod), "n_steps": n_steps}
+    # Of hosts that were captured at different times the run as a whole has no steps; those that are shown do.
+    name, title = ("n_shown_steps", "Steps of the hosts shown") if pod.apart else ("n_steps", "Steps")
+    n_steps = Scalar(0 if is_whole else len(pod.step_names), "count", title, "none are marked" if is_whole else "that all hosts have")
+    found = {"n_hosts": Scalar(len(pod.hosts), "count", "Hosts"), **_counted(pod), name: n_steps}
     found["job_step_ps"] = Scalar(job, "ps", job_title, note)
     if len(pod.cores) > 1 and not is_whole:
         found["step_ps"] = Scalar(total, "ps", "Mean step time", f"{what} and cores")
@@ -156,7 +156,7 @@ def _diagnostics(session: Session, hosts: tuple[str, ...], pod: Pod) -> tuple[Di
         names = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
         found.append(Diagnostic("info", f"{len(left_out):,} of {len(hosts):,} hosts have no part in the steps of the others: {names}."))
     if pod.step_names == (WHOLE,):
-        found.append(Diagnostic("info", "The trace has no steps: the whole capture is shown.", _REMEDY))
+        found.append(Diagnostic("info", "The trace has no steps: the whole capture is shown.", _remedy(session, hosts)))
     unknown = [one for one in pod.collectives if one.known_by in (GroupsFrom.ENDS, GroupsFrom.NOTHING) and len(pod.cores) > 1]
     if unknown:
         by_ends = sum(one.known_by is GroupsFrom.ENDS for one in unknown)
@@ -171,7 +171,12 @@ def available(session: Session) -> Availability:
     for host in session.hosts[:_HOSTS_TO_ASK]:
         if len(session.get(steps, host)) or len(session.get(pod_host, host).steps):
             return Availability()
-    return Availability(_REASON, _REMEDY)
+    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_ASK]))
+
+
+def _remedy(session: Session, hosts: tuple[str, ...]) -> str:
+    """How to mark steps in the framework that the job is written in."""
+    return f"{annotate_remedy(framework_of(session, hosts))} {_LONGER}"
 
 
 TOOL = Tool(

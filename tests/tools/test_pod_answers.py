@@ -67,7 +67,7 @@ def test_without_steps_nothing_is_called_a_step(tmp_path: Path) -> None:
     payload = shown(tmp_path, drawn_pod([[COPYING, "dot.2:0-500", "fusion.1:0-900"]], OPS, has_steps=False))
     assert payload.scalars["job_step_ps"].title == "Whole capture"
     assert payload.scalars["job_step_ps"].value == 5901 * US
-    assert (payload.scalars["n_steps"].value, payload.scalars["n_steps"].note) == (None, "none are marked")
+    assert (payload.scalars["n_steps"].value, payload.scalars["n_steps"].note) == (0, "none are marked")
     assert "steps" not in payload.tables
     titles = [column.title for name in payload.tables for column in payload.tables[name].columns]
     assert not [title for title in titles if "tep" in title and "tragglers" not in title and title not in _STEPS_OF_STRAGGLERS]

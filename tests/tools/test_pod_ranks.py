@@ -148,7 +148,7 @@ def test_without_steps_the_whole_capture_is_shown(tmp_path: Path) -> None:
     payload = shown(tmp_path, files)
     assert payload.scalars["job_step_ps"].title == "Whole capture"
     assert payload.scalars["job_step_ps"].value == pytest.approx((N_STEPS * STEP_US - 3) * US)
-    assert payload.scalars["n_steps"].value is None
+    assert payload.scalars["n_steps"].value == 0
     assert "steps" not in payload.tables
     found = table(payload, "collectives")
     assert (found["kind"], found["n_per_step"]) == (["all-to-all", "all-reduce"], [N_STEPS, N_STEPS])
@@ -177,6 +177,8 @@ def test_a_host_whose_peers_were_captured_at_other_times_is_shown_alone(tmp_path
     payload = shown(tmp_path, files)
     assert table(payload, "cores")["host"] == ["worker0"]
     assert payload.scalars["job_step_ps"].value == STEP_US * US
+    assert "n_steps" not in payload.scalars
+    assert payload.scalars["n_shown_steps"].value == 5
     assert [one.message.split(":")[0] for one in payload.diagnostics] == ["2 of 3 hosts were captured at another time and left out"]
     assert payload.verdict
     assert payload.verdict.text.startswith("`rank 0` is shown alone, as no other host was captured at the same time: ")

@@ -23,7 +23,7 @@ import './style.css';
 
 type ViewProps = ToolProps & { payload: Payload };
 
-const TILES = ['n_hosts', 'n_chips', 'n_cores', 'n_steps', 'job_step_ps', 'step_ps', 'max_own_ps', 'median_own_ps', 'wait_fraction', 'copy_wait_fraction', 'idle_fraction', 'all_idle_fraction'];
+const TILES = ['n_hosts', 'n_chips', 'n_cores', 'n_steps', 'n_shown_steps', 'job_step_ps', 'step_ps', 'max_own_ps', 'median_own_ps', 'wait_fraction', 'copy_wait_fraction', 'idle_fraction', 'all_idle_fraction'];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
 /** Beside a map of more, the card has a fixed height: what it shows does not move the page. */

@@ -152,9 +152,9 @@ def test_a_step_s_annotation_that_contains_its_kernels_is_the_step() -> None:
         )
     )
     assert found.name == ("train 0", "train 1", "train 2")
-    assert (found.duration_ps // PS).tolist() == [27, 30, 9]  # the last: the longest span of kernels on one GPU
-    assert (found.category_ps("device_compute") // PS).tolist() == [14, 18, 9]
-    assert (found.category_ps("other") // PS).tolist() == [13, 12, 0]
+    assert (found.duration_ps // PS).tolist() == [27, 30, 20]  # the last: from its mark to its last kernel's end
+    assert (found.category_ps("device_compute") // PS).tolist() == [14, 18, 13]
+    assert (found.category_ps("other") // PS).tolist() == [13, 12, 7]
 
 
 def test_gpus_that_did_nothing_make_no_steps() -> None:

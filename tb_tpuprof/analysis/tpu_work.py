@@ -21,14 +21,15 @@ def tpu_work(trace: Trace) -> Work:
     """Work of one occurrence of each row of metadata.
 
     Start and done of an asynchronous operation both state what the whole does: it counts for the done, and the start, which only
-    queues it, does nothing. Of a half whose other half never ran nothing is known.
+    queues it, does nothing. Where both state an amount the done's counts: XLA's cost analysis has a start read its operand and write it
+    twice over, as its result holds the operand too; a done only states what arrived. Of a half whose other half never ran nothing is known.
     """
     halves = async_ops(trace)
     work = stated_work(trace, np.arange(len(trace.metadata)))
     dones = np.flatnonzero(halves.start_of >= 0)
     starts = halves.start_of[dones]
     for values in (work.flops, work.model_flops, work.n_bytes, work.space_bytes):
-        values[..., dones] = np.maximum(values[..., dones], values[..., starts])
+        values[..., dones] = np.where(values[..., dones] > 0, values[..., dones], values[..., starts])
         values[..., starts] = 0
     for knows in (work.knows_flops, work.knows_bytes):
         knows[dones] |= knows[starts]

@@ -88,7 +88,8 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
         return []
     of_calls = int(ops.self_ps[unknown][ops.category.is_in((CUSTOM_CALL,))[unknown]].sum())
     share = format_fraction(time / (ops.busy_ps or 1))
-    text = f"{len(unknown):,} operations ({share} of the operations' time) have no FLOP or byte counts in trace or HLO"
+    count = "1 operation" if len(unknown) == 1 else f"{len(unknown):,} operations"
+    text = f"{count} ({share} of the operations' time) {'has' if len(unknown) == 1 else 'have'} no FLOP or byte counts in trace or HLO"
     text += ", most of them custom calls, such as Pallas or FFI kernels." if 2 * of_calls > time else "."
     remedy = (
         "Their FLOPs, bytes and rates are unknown and in no sum; sums over time include theirs, so rates of the whole are lower bounds."

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hardware import Hardware
+from tb_tpuprof.analysis.step_waits import StepWait
 from tb_tpuprof.analysis.steps import Steps, no_steps
 
 Int64s = npt.NDArray[np.int64]
@@ -74,11 +75,23 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     return CommonSteps(
         Steps(
             leader.number[of_leader], leader.name[of_leader], leader.start_ps[of_leader], class_ps.sum(axis=1), class_ps, leader.source,
-            leader.n_incomplete, leader.n_trimmed,
+            leader.n_incomplete, leader.n_trimmed, how=leader.how, waits=_mean_waits([parts[i] for i in given], chosen),
         ),
         n_without,
         rows=tuple(chosen[given.index(i)] if i in given else _NONE for i in range(len(parts))),
     )  # fmt: skip
+
+
+def _mean_waits(parts: Sequence[Steps], rows: Sequence[slice]) -> tuple[StepWait, ...]:
+    """What the steps of several hosts wait for by name: the hosts' mean, longest first."""
+    found: dict[tuple[object, ...], StepWait] = {}
+    for part, chosen in zip(parts, rows, strict=True):
+        for wait in part.waits:
+            key = wait.kind, wait.name, wait.file, wait.line
+            mine = wait.time_ps[chosen]
+            found[key] = replace(wait, time_ps=found[key].time_ps + mine if key in found else mine)
+    mean = (replace(wait, time_ps=wait.time_ps // len(parts)) for wait in found.values())
+    return tuple(sorted(mean, key=lambda wait: (-wait.total_ps, wait.name)))
 
 
 def _best_shift(begin: Int64s, end: Int64s, other_begin: Int64s, other_end: Int64s) -> int:

@@ -9,6 +9,8 @@ from typing import Literal
 from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostInput, merged_stage
 from tb_tpuprof.analysis.input_pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.recommend import THRESHOLDS
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.units import format_fraction
 
 Tool = Literal["", "trace_viewer", "overview_page", "tf_data_bottleneck_analysis", "framework_op_stats"]
@@ -67,7 +69,7 @@ def input_advice(found: InputPipeline, level: str) -> tuple[Advice, ...]:
         text = "A faster input pipeline would not make the steps faster: look at what they compute."
         return (Advice("input", text, "overview_page"),)
     if not found.host_time.total_ps:
-        return (*_copies(found), *_without_operations(level))
+        return (*_copies(found), *_python_loader(found.steps), *_without_operations(level, found.steps))
     total = found.host_time.total_ps
     shares = dict(zip(HOST_CATEGORIES, (time / total for time in found.host_time.time_ps), strict=True))
     result = list(_copies(found))
@@ -91,19 +93,29 @@ def _copies(found: InputPipeline) -> tuple[Advice, ...]:
     return (Advice("input", text, "trace_viewer"),)
 
 
-def _without_operations(level: str) -> tuple[Advice, ...]:
+def _python_loader(steps: Steps) -> tuple[Advice, ...]:
+    """The function or annotation in which the steps' own thread waits for data."""
+    loader = next((wait for wait in steps.waits if wait.kind == TimeClass.HOST_WAIT_LOADER), None)
+    if loader is None:
+        return ()
     text = (
-        "The trace names no operations of an input pipeline. See on the timeline what the host does between steps; a Python loader "
-        "shows with the Python tracer on (python_tracer_level=1)."
+        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of them "
+        "where it waits for some already."
     )
-    look = Advice("other", text, "trace_viewer")
+    return (Advice("input", text, "trace_viewer"),)
+
+
+def _without_operations(level: str, steps: Steps) -> tuple[Advice, ...]:
+    seen = "See on the timeline what the host does between steps"
+    tracer = "" if steps.waits else "; a Python loader shows with the Python tracer on (python_tracer_level=1)"
+    look = Advice("other", f"The trace names no operations of an input pipeline. {seen}{tracer}.", "trace_viewer")
     if level == "unknown":
         return (look,)
     text = (
         "Load ahead in other threads or processes: tf.data with `prefetch(tf.data.AUTOTUNE)`, Grain with "
         "`ReadOptions(num_threads, prefetch_buffer_size)` and `mp_prefetch`, a PyTorch `DataLoader` with `num_workers`."
     )
-    return look, Advice("other", text)
+    return (Advice("other", text),) if _python_loader(steps) else (look, Advice("other", text))
 
 
 _PREPROCESSING = {

@@ -142,7 +142,8 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
         return told
     time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
     how = "Highly" if waits.severity == 2 else "Moderately"
-    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data, and hosts that train together wait for it."
+    of = _where(steps, "input")
+    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and hosts that train together wait for it."
     return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
 
 

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.combine import common_steps
+from tb_tpuprof.analysis.input_advice import input_advice
+from tb_tpuprof.analysis.input_pipeline import input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of, is_compilation, kind_of
-from tb_tpuprof.analysis.recommend import finding, input_finding
+from tb_tpuprof.analysis.recommend import Finding, finding, input_finding, on_worst_host
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.step_windows import step_windows
 from tb_tpuprof.analysis.steps import Steps, steps
@@ -197,6 +200,30 @@ def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -
     found = input_finding(steps(bare), op_stats(bare), "CPU")
     assert (found.level, found.text) == ("good", "Not input-bound: each step waits 1.00 µs (1.00 %) for data.")
     assert found.details[0].startswith("39.0 µs (39.0 %) of each step is Python or other work between operations")
+
+
+def test_what_several_hosts_wait_for_is_their_mean() -> None:
+    sleepy = [
+        ("$train.py:40 step", 2, 96),
+        ("$builtins next", 4, 31),
+        ("$gen.py:15 plain", 5, 30),
+        ("$time sleep", 6, 28),
+        ("dot:Dot", 36, 60),
+    ]
+    mine, theirs = steps(loop(GENERATOR)), steps(loop(sleepy))
+    (wait, *_) = common_steps([mine, theirs], [0, 0]).steps.waits
+    assert (wait.title, (wait.time_ps / PS).tolist()) == ("`plain` (gen.py:15)", [45, 45, 45])
+    told = on_worst_host(Finding("good", "input", "fine"), "worker-1", mine)
+    assert told.text.startswith(
+        "Highly input-bound on worker-1: it waits 61.0 µs (61.0 %) of each of its steps for data in `plain` (gen.py:15)"
+    )
+
+
+def test_advice_names_the_loader_and_not_the_tracer_that_found_it() -> None:
+    found = input_pipeline([input_part(loop(GENERATOR))])
+    texts = [advice.text for advice in input_advice(found, "bad")]
+    assert texts[0].startswith("`plain` (gen.py:15) holds up the thread of the steps")
+    assert not any("python_tracer_level" in text for text in texts)
 
 
 def drawn(trace: Trace) -> list[DrawnEvent]:

@@ -101,7 +101,8 @@ def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None)
         return f"tf.data keeps up: the {where} takes {format_time(average)} per call; {share}.{_hidden(pipeline, waits, average, step_ps)}"
     if waits.is_contended:
         late = format_time(float((pipeline.duration_ps - pipeline.waited_ps).mean()))
-        return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; its elements are ready, but then the caller waits {late} for a processor."
+        ready = f"its elements are ready, but then the caller waits {late} for a processor"
+        return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; {ready}."
     return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; its bottleneck is {found.stage} with {found.work}."
 
 

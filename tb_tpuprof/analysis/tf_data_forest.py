@@ -40,11 +40,14 @@ _NO_ELEMENT = -1
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of iterators' functions, in time order: the run's event, the iterator's (its index), and how long the executor worked for it."""
+    """Runs of iterators' functions, in time order: the run's event, the iterator's (its index), how long the executor worked for it,
+    and how long it took to get onto a thread of the pool.
+    """
 
     row: Rows
     event: Ints
     took_ps: Ints
+    late_ps: Ints
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ class Base:
 
 def _empty() -> Forest:
     none, rows, no = np.empty(0, np.int64), np.empty(0, np.intp), np.empty(0, np.bool_)
-    runs = Runs(rows, none, none)
+    runs = Runs(rows, none, none, none)
     return Forest(rows, none, none, none, no, none, none, none, none, none, none, none, no, none, runs, (), no, frozenset(), 0, 0)
 
 
@@ -270,7 +273,9 @@ class Functions:
 def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8], n: int) -> Functions:
     """Functions that iterators ran. `rows`: iterators and productions, `owner` the iterator's event that they work for."""
     nothing = np.empty(0, np.int64)
-    result = Functions(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), Runs(np.empty(0, np.intp), nothing, nothing))
+    result = Functions(
+        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), Runs(np.empty(0, np.intp), nothing, nothing, nothing)
+    )
     runs = events_named(trace, _RUNS)
     if not len(runs) or not len(rows):
         return result
@@ -289,10 +294,11 @@ def _functions(trace: Trace, rows: Rows, owner: Ints, kind: npt.NDArray[np.uint8
     is_ahead = kind[within] == 2
     np.add.at(result.function, mine[known], took[known])
     waits = known & ~is_ahead
-    np.add.at(result.queued, mine[waits], np.maximum(began[waits] - trace.events["start_ps"][runs[waits]] - _HOP_PS, 0))
+    late = np.maximum(began - trace.events["start_ps"][runs], 0)
+    np.add.at(result.queued, mine[waits], np.maximum(late[waits] - _HOP_PS, 0))
     result.is_ahead[mine[known & is_ahead]] = True
     order = np.argsort(trace.events["start_ps"][runs[known]], kind="stable")
-    return replace(result, runs=Runs(runs[known][order], mine[known][order], took[known][order]))
+    return replace(result, runs=Runs(runs[known][order], mine[known][order], took[known][order], late[known][order]))
 
 
 def _executed(trace: Trace, runs: Rows) -> tuple[Ints, Ints]:

@@ -17,11 +17,12 @@ from tb_tpuprof.analysis.tf_data_simulation import Floats, Kind, Part, Played, p
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 
-MARGIN = 0.12  # of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
+MARGIN = 0.15  # of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
 SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
 _MIN_CALLS = 4
 _NO_GAIN = 0.05  # share of the time from call to call below which a gain is not told from none
 _WAKING_PS = 1e9  # how much longer a consumer takes at most for having slept and being traced
+_HOP_PS = 150e6  # from one thread to another that is free, at most
 _VARIES = 0.25  # how far the mean step may be from the median one
 _UNEXPLAINED = 1.5  # how far the model may be from what was measured before any change
 _FUNCTIONS = ("Map", "ParallelMap", "MapAndBatch")
@@ -297,10 +298,13 @@ def _parts(trace: Trace, pipeline: Pipeline, chosen: Rows, parameters: dict[str,
 
 
 def _runs(found: Forest, wanted: npt.NDArray[np.bool_], index: dict[str, int]) -> dict[int, Floats]:
-    """Of each stage the times of its function's runs, in time order."""
+    """Of each stage the times that its function's runs keep a lane, in time order."""
     call = found.call[found.runs.event]
     kept = (call >= 0) & wanted[np.maximum(call, 0)]
     event, took = found.runs.event[kept], found.runs.took_ps[kept].astype(np.float64)
+    # A lane takes its next element when a thread has heard that the last is done, and another has begun: twice what a hop takes.
+    late = found.runs.late_ps[kept]
+    took += 2 * min(_HOP_PS, float(np.quantile(late, 0.25))) if len(late) else 0.0
     stage = np.array([index.get(name, -1) for name in found.stages], np.int64)[found.node[event]]
     return {i: took[stage == i] for i in np.unique(stage).tolist()}
 

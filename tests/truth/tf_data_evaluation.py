@@ -73,8 +73,9 @@ def answer(out: Path, case: Mapping[str, Any]) -> Answer:
     assert len(pipelines(trace)) >= 1
     measured = case["profiled"]
     share = max(0.0, measured["latency_ms"] - case["bare_ms"]) / measured["step_ms"]
-    is_named = _names(pipeline, case["stage"]) if share >= _NAMED_FROM else None
     waits = waiting(trace, pipeline)
+    # Where elements are ready and the caller waits for a processor, no stage is named.
+    is_named = _names(pipeline, case["stage"]) if share >= _NAMED_FROM and not waits.is_contended else None
     told = waits.fraction
     has_verdict = told is not None and (waits.severity == _severity(share) or abs(told - share) <= _NEAR)
     is_flagged = bool(waits.severity) if share < THRESHOLDS["input"][0] else None

@@ -26,8 +26,8 @@ GPU = GpuJob(
 MEMORY = MemoryJob(n_memories=3, scale=(1, 2, 5))
 POD = Pod(
     n_hosts=3, n_chips=3, n_steps=6, n_groups=3,
-    slow=((0, 0, 30.0, "compute"), (1, 0, 80.0, "infeed"), (2, 3, 55.0, "stall")), slow_cores=((1, 0, 11.0, "compute"), (8, 0, 17.0, "infeed")),
-    noise=0.01, seed=7,
+    slow=((0, 0, 30.0, "compute"), (1, 0, 80.0, "infeed"), (2, 3, 55.0, "stall")),
+    slow_cores=((1, 0, 11.0, "compute"), (8, 0, 17.0, "infeed")), noise=0.01, seed=7,
 )  # fmt: skip
 
 

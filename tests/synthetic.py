@@ -48,6 +48,8 @@ class TpuJob:
     `peak_bytes_per_s` 0: the trace states none. `host_busy`: share of a step in which the host's thread runs an operation.
     `lead_ps`: from a step's start to its first operation. `replicas` and devices in each: what the program's HLO says, if not 0.
     `annotates`: whether the host's thread marks steps by number and launches the programs from them.
+    `step_scale`, `core_scale`: how much longer each step lasts, and each core computes (at the cost of idle time), over and over.
+    `n_threads`: of the host; the i-th further one runs an operation of its own in each step, for 1/(i + 3) of `host_busy`.
     """
 
     parts: Parts = Parts()
@@ -69,11 +71,18 @@ class TpuJob:
     replicas: tuple[int, int] = (0, 0)
     lead_ps: int = PS_PER_US
     annotates: bool = False
+    step_scale: tuple[float, ...] = (1.0,)
+    core_scale: tuple[float, ...] = (1.0,)
+    n_threads: int = 1
 
 
 @dataclass(frozen=True)
 class GpuJob:
-    """A job on the GPUs of one host: launches on the host's thread, kernels on a stream. `launch`: share of a step that launching takes."""
+    """A job on the GPUs of one host: launches on the host's thread, kernels on a stream.
+
+    `step_scale`, `gpu_scale`, `n_threads`: as of a TpuJob, each kernel and copy of a GPU lasting `gpu_scale` times its share.
+    `stream_scale`: a further stream for each, whose one kernel lasts that share of a step, from the step's start.
+    """
 
     parts: Parts = Parts()
     n_steps: int = 6
@@ -84,6 +93,16 @@ class GpuJob:
     clock_khz: int = 1_830_000
     bandwidth: int = 3_350_000_000_000
     start_ns: int = 1_000_000
+    step_scale: tuple[float, ...] = (1.0,)
+    gpu_scale: tuple[float, ...] = (1.0,)
+    stream_scale: tuple[float, ...] = ()
+    n_threads: int = 1
+
+
+def step_spans(job: TpuJob | GpuJob) -> list[tuple[int, int]]:
+    """(start, length) of each step in ps, one behind the other."""
+    lengths = [round(job.step_ps * job.step_scale[i % len(job.step_scale)]) for i in range(job.n_steps)]
+    return [(sum(lengths[:i]), length) for i, length in enumerate(lengths)]
 
 
 class PlaneWriter:
@@ -190,16 +209,16 @@ def _tensor_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
         plane.metadata(f"%{name}.{symbol} = {name}()", {**stats, **(work if name == "fusion" else {})}, f"{name}.{symbol}")
     lines = [plane.line(name, i + 1, job.start_ns) for i, name in enumerate(("Steps", "XLA Modules", "XLA Ops"))]
     infeed = job.parts.infeed + core * job.core_delay
-    shares = (infeed, job.parts.compute, job.parts.collective, job.parts.outfeed)
-    for step in range(job.n_steps):
-        start = step * job.step_ps
+    compute = job.parts.compute * job.core_scale[core % len(job.core_scale)]
+    shares = (infeed, compute, job.parts.collective, job.parts.outfeed)
+    for step, (start, length) in enumerate(step_spans(job)):
         at = start + job.lead_ps
         if job.has_steps:
-            plane.event(lines[0], str(job.first_step + step), start, job.step_ps)
+            plane.event(lines[0], str(job.first_step + step), start, length)
         for (name, _), symbol, share in zip(ops.items(), range(1, 5), shares, strict=True):
             if share > 0:
-                plane.event(lines[2], f"%{name}.{symbol} = {name}()", at, share * job.step_ps)
-                at += round(share * job.step_ps)
+                plane.event(lines[2], f"%{name}.{symbol} = {name}()", at, share * length)
+                at += round(share * length)
         launched: dict[str, Stat] = {"_ct": _LAUNCH, "_c": 1 + step} if job.annotates else {}
         plane.event(lines[1], "jit_train(7)", start + job.lead_ps, at - start - job.lead_ps, launched)
 
@@ -211,21 +230,29 @@ def _sparse_core(plane: PlaneWriter, job: TpuJob, core: int) -> None:
         plane.line(name, i + 1, job.start_ns) for i, name in enumerate(("Sparse Core Steps", "Sparse Core Modules", "Sparse Core Ops"))
     ]
     plane.metadata("%gather.1 = gather()", {"program_id": 9, "symbol_id": 1, "hlo_category": "gather"}, "gather.1")
-    for step in range(job.n_steps):
-        start = (step + 0.8) * job.step_ps
+    for step, (start, length) in enumerate(step_spans(job)):
         for line, name in zip(lines, (str(step), "jit_gather(9)", "%gather.1 = gather()"), strict=True):
-            plane.event(line, name, start, 0.1 * job.step_ps)
+            plane.event(line, name, start + 0.8 * length, 0.1 * length)
 
 
 def _tpu_host(plane: PlaneWriter, job: TpuJob) -> None:
     main = plane.line("main", 1, job.start_ns)
-    for step in range(job.n_steps):
-        start = step * job.step_ps
+    spans = step_spans(job)
+    for step, (start, length) in enumerate(spans):
         if job.annotates:
             marks: dict[str, Stat] = {"_r": 1, "step_num": job.first_step + step, "_pt": _LAUNCH, "_p": 1 + step}
-            plane.event(main, "train", start, job.step_ps - PS_PER_US, marks)
-        plane.event(main, "infeed_enqueue:InfeedEnqueueTuple", start, job.host_busy * job.step_ps)
-    plane.event(main, "done:NoOp", (job.n_steps * job.step_ps) - PS_PER_US, PS_PER_US)
+            plane.event(main, "train", start, length - PS_PER_US, marks)
+        plane.event(main, "infeed_enqueue:InfeedEnqueueTuple", start, job.host_busy * length)
+    plane.event(main, "done:NoOp", sum(spans[-1]) - PS_PER_US, PS_PER_US)
+    _further_threads(plane, job, job.host_busy)
+
+
+def _further_threads(plane: PlaneWriter, job: TpuJob | GpuJob, busy: float) -> None:
+    """Threads that differ in what they run, and for how long: the i-th for 1/(i + 3) of `busy`."""
+    for i in range(job.n_threads - 1):
+        line = plane.line(f"worker-{i}", 2 + i, job.start_ns)
+        for start, length in step_spans(job):
+            plane.event(line, f"work_{i}:Work{i}", start, busy * length / (i + 3))
 
 
 def gpu_xspace(job: GpuJob, host: str = "synthetic-gpu") -> bytes:
@@ -253,16 +280,25 @@ def gpu_xspace(job: GpuJob, host: str = "synthetic-gpu") -> bytes:
             "clock_rate": job.clock_khz, "memory_bandwidth": job.bandwidth, "memory_size": 80 * 2**30,
         })  # fmt: skip
         stream = plane.line("Stream #13(Compute)", 13, job.start_ns)
-        for step in range(job.n_steps):
-            at = step * job.step_ps
+        scale = job.gpu_scale[gpu % len(job.gpu_scale)]
+        for step, (at, length) in enumerate(step_spans(job)):
             for i, (name, share, stats) in enumerate(kernels):
                 if share > 0:
-                    plane.event(stream, name, at, share * job.step_ps, {"correlation_id": _correlation(step, gpu, i), **stats})
-                    at += round(share * job.step_ps)
+                    plane.event(stream, name, at, share * scale * length, {"correlation_id": _correlation(step, gpu, i), **stats})
+                    at += round(share * scale * length)
+        _further_streams(plane, job)
     _gpu_host(PlaneWriter(space, "/host:CPU"), job, [i for i, (_, share, _) in enumerate(kernels) if share > 0])
     space.hostnames.append(host.encode())
     data: bytes = space.SerializeToString()
     return data
+
+
+def _further_streams(plane: PlaneWriter, job: GpuJob) -> None:
+    for i, share in enumerate(job.stream_scale):
+        line = plane.line(f"Stream #{14 + i}(Compute)", 14 + i, job.start_ns)
+        details: dict[str, Stat] = {"tf_op": f"side_{i}:Side", "kernel_details": f"regs:{16 + i} shm:0 grid:1,1,1 block:{32 << i},1,1"}
+        for start, length in step_spans(job):
+            plane.event(line, f"side_kernel_{i}", start, share * length, details)
 
 
 def _correlation(step: int, gpu: int, kernel: int) -> int:
@@ -271,20 +307,28 @@ def _correlation(step: int, gpu: int, kernel: int) -> int:
 
 def _gpu_host(plane: PlaneWriter, job: GpuJob, kernels: list[int]) -> None:
     main = plane.line("main", 1, job.start_ns)
-    for step in range(job.n_steps):
-        start = step * job.step_ps
-        plane.event(main, "train", start, job.step_ps, {"_r": 1, "step_num": step})
+    for step, (start, length) in enumerate(step_spans(job)):
+        plane.event(main, "train", start, length, {"_r": 1, "step_num": step})
         at = start + PS_PER_US
         for gpu in range(job.n_gpus):
             for kernel in kernels:
                 plane.event(main, "cuLaunchKernel", at, PS_PER_US // 10, {"correlation_id": _correlation(step, gpu, kernel)})
                 at += PS_PER_US // 5
+    _further_threads(plane, job, 0.25)
 
 
 def tpu_hosts(job: TpuJob, slowdown: tuple[float, ...]) -> dict[str, bytes]:
     """Several hosts of one job, by name; each step of host i takes `slowdown[i]` times the job's, and its clock is its own."""
     return {
         f"synthetic-tpu-{i}": tpu_xspace(replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-tpu-{i}")
+        for i, factor in enumerate(slowdown)
+    }
+
+
+def gpu_hosts(job: GpuJob, slowdown: tuple[float, ...]) -> dict[str, bytes]:
+    """The same of GPUs."""
+    return {
+        f"synthetic-gpu-{i}": gpu_xspace(replace(job, step_ps=round(job.step_ps * factor)), f"synthetic-gpu-{i}")
         for i, factor in enumerate(slowdown)
     }
 

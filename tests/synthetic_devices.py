@@ -34,8 +34,10 @@ KERNELS = (
 )  # fmt: skip
 
 
-def kernels_xspace(kernels: Sequence[Kernel] = KERNELS, n_gpus: int = 1, host: str = "synthetic-gpu") -> bytes:
-    """A host with GPUs that launch the kernels one after the other."""
+def kernels_xspace(
+    kernels: Sequence[Kernel] = KERNELS, n_gpus: int = 1, host: str = "synthetic-gpu", scale: tuple[int, ...] = (1,)
+) -> bytes:
+    """A host with GPUs that launch the kernels one after the other; on each GPU they last `scale` times as long."""
     space = xspace_class()()
     for gpu in range(n_gpus):
         plane = PlaneWriter(space, f"/device:GPU:{gpu}")
@@ -47,7 +49,7 @@ def kernels_xspace(kernels: Sequence[Kernel] = KERNELS, n_gpus: int = 1, host: s
                 stats: dict[str, Stat] = {"correlation_id": correlation, "kernel_details": kernel.details}
                 if kernel.op:
                     stats["tf_op"] = kernel.op
-                duration = kernel.duration_us * (1 + i) * PS_PER_US
+                duration = kernel.duration_us * (1 + i) * PS_PER_US * scale[gpu % len(scale)]
                 plane.event(stream, kernel.name, at, duration, stats)
                 at, correlation = at + duration + PS_PER_US, correlation + 1
     main = PlaneWriter(space, "/host:CPU")
@@ -62,6 +64,7 @@ class MemoryJob:
     """Steps of 1 ms, each of which allocates and frees `n_temporary` blocks of 256 KiB and keeps `leak_bytes` for ever.
 
     Before the capture `weights_bytes` were allocated. `is_tpu`: memories are devices with a stack of `stack_bytes`.
+    `scale`: how many times larger than 256 KiB the blocks of each memory are.
     """
 
     n_steps: int = 20
@@ -72,6 +75,7 @@ class MemoryJob:
     stack_bytes: int = 0
     capacity_bytes: int = 64 * 1024 * KIB
     is_tpu: bool = False
+    scale: tuple[int, ...] = (1,)
 
 
 def memory_xspace(job: MemoryJob = MemoryJob(), host: str = "synthetic-memory") -> bytes:
@@ -87,7 +91,13 @@ def memory_xspace(job: MemoryJob = MemoryJob(), host: str = "synthetic-memory") 
         for m, heap in enumerate(heaps):
             at = start + (100 + m) * PS_PER_US
             for block in range(job.n_temporary):
-                plane.event(line, "MemoryAllocation", at, 0, heap.allocate(block, 256 * KIB, "model/dense/MatMul", step))
+                plane.event(
+                    line,
+                    "MemoryAllocation",
+                    at,
+                    0,
+                    heap.allocate(block, 256 * KIB * job.scale[m % len(job.scale)], "model/dense/MatMul", step),
+                )
                 at += 20 * PS_PER_US
             for block in range(job.n_temporary):
                 plane.event(line, "MemoryDeallocation", at, 0, heap.free(block))

@@ -24,6 +24,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, kernel_stats, memory_profile, overview_page
 from tb_tpuprof.tools.base import Payload, Table
+from tests import synthetic_unlike
 from tests.conformance import live_compiled, live_corpus, live_devices, live_pods
 from tests.conformance.peer import rows
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
@@ -44,12 +45,16 @@ RUNS: dict[str, dict[str, bytes]] = {
     "tpu_touching": {"synthetic-tpu": tpu_xspace(replace(_TPU, lead_ps=0))},
     "tpu_no_steps": {"synthetic-tpu": tpu_xspace(replace(_TPU, has_steps=False))},
     "tpu_hosts": tpu_hosts(_TPU, (1.0, 1.2)),
+    "tpu_unlike": {"synthetic-tpu": tpu_xspace(synthetic_unlike.TPU)},
     "gpu": {"synthetic-gpu": gpu_xspace(_GPU)},
     "gpu_two": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=2, capability=(8, 0), n_multiprocessors=108, clock_khz=1_410_000))},
     "gpu_compute": {"synthetic-gpu": gpu_xspace(replace(_GPU, parts=Parts(compute=0.9)))},
+    "gpu_unlike": {"synthetic-gpu": gpu_xspace(synthetic_unlike.GPU)},
     "kernels": {"synthetic-gpu": kernels_xspace()},
+    "kernels_unlike": {"synthetic-gpu": kernels_xspace(n_gpus=3, scale=(1, 2, 4))},
     "kernels_hosts": {f"synthetic-gpu-{i}": kernels_xspace(n_gpus=2, host=f"synthetic-gpu-{i}") for i in range(2)},
     "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=2))},
+    "memory_unlike": {"synthetic-memory": memory_xspace(synthetic_unlike.MEMORY)},
     "memory_leak": {"synthetic-memory": memory_xspace(MemoryJob(leak_bytes=64 * 1024))},
     "memory_tpu": {"synthetic-memory": memory_xspace(MemoryJob(stack_bytes=8 * 2**20, is_tpu=True))},
 }
@@ -60,6 +65,8 @@ _NO_DETAILS = "a kernel whose launch the trace does not describe, as those of gr
 _GAPS = "a step's annotation contains what the GPUs did for it and is the step, as planted (1 ms); the peer takes the kernels' span"
 _TOUCHING = "an operation that begins when its step does is its step's: the peer gives it to the step before, which ends there"
 _HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
+_CORES = "computing is the mean over cores, as planted; the peer takes that of the core that waits longest, the rest is its idle"
+_GPUS = "each GPU is a core; the peer has one per host"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_sparse", "op_profile", "*: HBM"): "122 % of the peak is shown, with a diagnostic; the peer caps it at 100 %",
@@ -73,6 +80,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_touching", "input_pipeline_analyzer", "infeed_percent_*"): _TOUCHING,
     ("tpu_touching", "input_pipeline_analyzer", "verdict on the input"): _TOUCHING,
     ("tpu_touching", "roofline_model", "*: step *"): _TOUCHING,
+    ("tpu_unlike", "overview_page", "step*: tc*TimeMs"): _CORES,
     ("tpu_no_steps", "overview_page", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "step time, *"): _UNKNOWN,
     ("tpu_no_steps", "input_pipeline_analyzer", "infeed_percent_*"): _UNKNOWN,
@@ -94,7 +102,8 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which has the stack in it",
     ("[!c]*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; the peer prints 0",
     ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on the overview",
-    ("gpu_two", "pod_viewer", "cores"): "each GPU is a core; the peer has one per host",
+    ("gpu_two", "pod_viewer", "cores"): _GPUS,
+    **{("gpu_unlike", "pod_viewer", f"{part}*"): _GPUS for part in ("cores", "device compute, ", "collectives, ", "input, ", "output, ")},
     ("tpu_touching", "pod_viewer", "input, *"): _TOUCHING,
     ("tpu_touching", "pod_viewer", "all others, *"): _TOUCHING,
     ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the peer lists 0 µs of IDLE",

@@ -61,6 +61,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "the vendor writes its name NVIDIA": _NAMES,
     "a matrix product for sm90": _NEWER_UNITS,
     "cuBLAS's names on Hopper and Blackwell": _NEWER_UNITS,
+    "computing is the mean over cores, as planted": ("test_synthetic.py::test_step_times_and_parts_of_unlike_tpus_are_those_by_hand",),
     "equal rows of hosts are merged": (f"{_KERNELS}test_rows_of_hosts_become_one",),
     "what earlier steps left counts too": _ACTIVE,
     "never below the peak in the capture, which has": _LIFETIME,

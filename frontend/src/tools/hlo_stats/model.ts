@@ -17,7 +17,7 @@ const DONUTS: Readonly<Record<string, { column: string; value?: Readonly<Record<
 /** Columns that few need at first sight. */
 const HIDDEN_AT_FIRST = [
   'rank', 'program', 'total_time_ps', 'avg_time_ps', 'cumulative_fraction', 'dma_stall_fraction', 'normalized_flops_per_s', 'hbm_bytes_per_s',
-  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'expression', 'core',
+  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'expression', 'core', 'device_time_fraction', 'all_memories_flops_per_byte', 'nearest_limit',
 ];
 
 /** Pies that tell something: not those of a single slice, but always the first. */
@@ -36,6 +36,9 @@ export function initialView(data: TableData, idle: readonly string[]): TableView
 export function filterOf(donut: string, slice: string): Record<string, string> | null {
   const found = DONUTS[donut];
   if (!found || slice === 'Other' || slice.startsWith('(no ')) return null;
+  // An operation whose name several programs share is called by both.
+  const shared = donut === 'by_op' ? /^(\S+) of (.+)$/.exec(slice) : null;
+  if (shared) return { 'f.op': `=${shared[1] ?? ''}`, 'f.program': `=${shared[2] ?? ''}` };
   // Source lines are shortened in the pie.
   return { [`f.${found.column}`]: found.value?.[slice] ?? (found.column === 'source' ? slice : `=${slice}`) };
 }

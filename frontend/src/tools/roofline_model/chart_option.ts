@@ -29,7 +29,7 @@ function tip(point: Point, color: string): HTMLElement {
     { color, name: point.category || 'Program', value: point.share === null ? '' : format(point.share, 'fraction') },
     line('FLOP rate', format(point.flopRate, 'flops_per_s')),
     line('Intensity', format(point.intensity, 'flops_per_byte')),
-    line('Bound by', point.boundBy),
+    line('Limited by', point.boundBy),
     line('Of its roof', format(point.efficiency, 'fraction')),
     line('Time', format(point.timePs, 'ps')),
   ]);

@@ -30,8 +30,9 @@ export interface Box {
   y: [number, number];
 }
 
-/** What x is: the intensity of what binds, or of one memory. */
+/** What x is: the intensity of one memory, HBM's at first, as in tiles and tables; or that of the memory nearest to its peak. */
 export const BOUND = 'bound';
+export const HBM = 'hbm';
 
 export function roofsOf(payload: Payload): Roof[] {
   return rowsOf(payload.tables['roofs']).map((row) => ({ name: String(row['name']), title: String(row['title']), bytesPerS: numberOf(row['bytes_per_s']) ?? 0 }));
@@ -154,7 +155,7 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
 
 const HIDDEN_AT_FIRST = [
   'rank', 'program', 'avg_time_ps', 'total_time_ps', 'avg_self_time_ps', 'cumulative_fraction', 'time_fraction', 'time_per_device_ps', 'model_flops_per_s', 'memory_bandwidth_bytes_per_s',
-  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'operational_intensity_flops_per_byte', 'hbm_flops_per_byte', 'cmem_read_flops_per_byte',
+  'cmem_read_bytes_per_s', 'cmem_write_bytes_per_s', 'vmem_read_bytes_per_s', 'vmem_write_bytes_per_s', 'all_memories_flops_per_byte', 'bound_flops_per_byte', 'hbm_flops_per_byte', 'flops', 'hbm_bytes', 'nearest_limit', 'device_time_fraction', 'cmem_read_flops_per_byte',
   'cmem_write_flops_per_byte', 'vmem_read_flops_per_byte', 'vmem_write_flops_per_byte', 'compute_fraction', 'memory_fraction', 'source',
 ];
 

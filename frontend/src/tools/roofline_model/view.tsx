@@ -12,7 +12,7 @@ import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
 import { idleColumns, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
-import { BOUND, initialView, isPlaced, mainPoints, MOST_DRAWN, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
+import { BOUND, HBM, initialView, isPlaced, mainPoints, MOST_DRAWN, peakOf, pointsOf, pointsShown, roofsOf, stepChoices, TOTALS, type Point } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
@@ -50,7 +50,7 @@ function Filters({ payload, params, setParams, categories, bounds }: { payload: 
     <div class="rl-tools">
       <Segments label="Points" choices={SHOWN} chosen={params['show'] ?? 'all'} onChoose={(name) => setParams({ show: name === 'all' ? undefined : name }, 'push')} />
       <Select label="Category" value={exactly(params['f.category'])} choices={words(categories, 'all')} onChange={(name) => setParams({ 'f.category': name ? `=${name}` : undefined }, 'push')} />
-      <Select label="Bound by" value={exactly(params['f.bound_by'])} choices={words(bounds, 'anything')} onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')} />
+      <Select label="Limited by" value={exactly(params['f.bound_by'])} choices={words(bounds, 'any')} onChange={(name) => setParams({ 'f.bound_by': name ? `=${name}` : undefined }, 'push')} />
       {steps.length > 1 && (
         <Select
           label="Step"
@@ -61,10 +61,10 @@ function Filters({ payload, params, setParams, categories, bounds }: { payload: 
       )}
       {memories.length > 1 && (
         <Select
-          label="Intensity of"
-          value={params['memory'] ?? BOUND}
-          choices={[{ name: BOUND, title: 'what binds' }, ...memories]}
-          onChange={(name) => setParams({ memory: name === BOUND ? undefined : name }, 'push')}
+          label="Intensity"
+          value={params['memory'] ?? HBM}
+          choices={[...memories, { name: BOUND, title: 'the limiting memory' }]}
+          onChange={(name) => setParams({ memory: name === HBM ? undefined : name }, 'push')}
         />
       )}
       <label class="switch">
@@ -82,7 +82,7 @@ interface ChosenProps {
 }
 
 function Roofline({ payload, data, view, categories, params, setParams, chosenOp, choose }: { payload: Payload; data: TableData; view: TableView; categories: readonly string[] } & ViewProps & ChosenProps): VNode {
-  const memory = params['memory'] ?? BOUND;
+  const memory = params['memory'] ?? HBM;
   const show = params['show'] ?? 'all';
   const all = useMemo(() => pointsOf(payload, memory), [payload, memory]);
   const passing = useMemo(() => {
@@ -96,7 +96,8 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
   const roofs = useMemo(() => roofsOf(payload).filter(({ name }) => memory === BOUND || name === memory), [payload, memory]);
   const nHidden = points.filter((point) => point.kind === 'op' && !isPlaced(point)).length;
   const chart = { points, roofs, peak: peakOf(payload), categories, chosen: points.find(({ kind, row }) => kind === 'op' && row === chosenOp) };
-  const named = categories.slice(0, MOST_NAMED);
+  const drawn = new Set(points.filter(isPlaced).map(({ category }) => category));
+  const named = categories.flatMap((name, i) => (drawn.has(name) ? [{ name, i }] : []));
   return (
     <>
       <Chart
@@ -112,8 +113,8 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
         }}
       />
       <p class="rl-legend" aria-label="Legend">
-        {show !== 'steps' && named.map((name, i) => <Key key={name} title={name} token={paletteToken(i)} />)}
-        {categories.length > MOST_NAMED && <span>and {categories.length - MOST_NAMED} more</span>}
+        {show !== 'steps' && named.slice(0, MOST_NAMED).map(({ name, i }) => <Key key={name} title={name} token={paletteToken(i)} />)}
+        {show !== 'steps' && named.length > MOST_NAMED && <span>and {named.length - MOST_NAMED} more</span>}
         {points.some(({ kind }) => kind === 'program') && <Key title="Program" token={PROGRAM_TOKEN} />}
         {points.some(({ kind }) => kind === 'step') && <Key title="Step" token={STEP_TOKEN} />}
         {roofs.map(({ name, title }, i) => (
@@ -124,13 +125,13 @@ function Roofline({ payload, data, view, categories, params, setParams, chosenOp
       </p>
       {nFound > MOST_DRAWN && (
         <p class="muted prose">
-          {points === found ? 'Every operation is drawn. ' : `Drawn are the ${MOST_DRAWN.toLocaleString('en-US')} operations that took most time of ${nFound.toLocaleString('en-US')}; the table holds them all. `}
+          {points === found ? 'Every operation is drawn. ' : `Showing the ${MOST_DRAWN.toLocaleString('en-US')} longest of ${nFound.toLocaleString('en-US')} operations; the table holds them all. `}
           <button type="button" class="text-link" onClick={() => setParams({ drawn: points === found ? undefined : 'all' }, 'push')}>
             {points === found ? 'Draw only the main ones' : 'Draw all'}
           </button>
         </p>
       )}
-      {nHidden > 0 && <p class="muted prose">{plural(nHidden, 'operation has', 'operations have')} no FLOPs or no bytes, and so no place on axes that begin above 0. They are in the table.</p>}
+      {nHidden > 0 && <p class="muted prose">{plural(nHidden, 'operation', 'operations')} cannot be plotted on log axes (zero or unknown FLOPs or bytes); see the table.</p>}
     </>
   );
 }
@@ -151,7 +152,7 @@ function Programs({ table, params, setParams }: { table: PayloadTable } & ViewPr
   const chosenRow = params['step'] ? Array.from({ length: data.nRows }, (_, row) => row).find((row) => step(row) === params['step']) : undefined;
   const choose = (row: number): void => setParams({ step: row === chosenRow ? undefined : step(row) }, 'push');
   return (
-    <Section title={table.title} note="work of all operations by the devices' time, idle time included; a click leaves one of them on the chart">
+    <Section title={table.title} note="all operations over the devices' time, idle included; click to show only one">
       <Table data={data} label={table.title} view={initial} barToken="--c-compute" rowsInFull={15} onRow={choose} chosenRow={chosenRow} />
     </Section>
   );

@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import eager_ops, groups
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.kernel_names import short_name
-from tb_tpuprof.analysis.kernel_rows import kernel_mask
+from tb_tpuprof.analysis.kernel_rows import is_transfer, kernel_mask
 from tb_tpuprof.analysis.op_metrics import IDLE, NO_OPERATION, Occurrences, OpMetrics, add_up, no_ops, sum_by, sum_occurrences
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.stat_rows import first_ints, values_at
@@ -51,6 +51,12 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
     derived, at = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
     parts += [derived, _without_ops(trace, at)]
     return replace(add_up(parts), span_ps=span_ps)
+
+
+def transfer_ps(ops: OpMetrics) -> int:
+    """Time of the copies and fills among GPU operations (rows of operation and kernel): what they have beyond kernels."""
+    names = (name.rpartition("/")[2] for name in ops.name)
+    return sum(time for name, time in zip(names, ops.self_ps.tolist(), strict=True) if is_transfer(name))
 
 
 def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:

@@ -12,9 +12,10 @@ from tb_tpuprof.analysis.combine import sum_hardware
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.facts import host_facts
 from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN
+from tb_tpuprof.analysis.gpu_ops import transfer_ps
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
-from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tb_tpuprof.analysis.op_stats import OpStats, op_stats, sum_op_stats
 from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.session import Session
@@ -68,7 +69,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "host_by_type": _shares("Host, by type", host, host.type),
             "host_by_op": _shares("Host, by operation", host, host.name),
         },
-        _scalars(ops.device, ops.host, _summed(session, hosts)),
+        _scalars(ops, _summed(session, hosts)),
         _verdict(ops.device, ops.host, _summed(session, hosts)),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
@@ -171,14 +172,17 @@ def _shares(title: str, found: Side, key: tuple[str, ...]) -> Table:
     return Table(title, columns, note)
 
 
-def _scalars(device: OpMetrics, host: OpMetrics, summed: str) -> dict[str, Scalar]:
+def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
     """`summed`: over which devices the device's times are sums."""
     result = {}
-    for name, ops in (("device", device), ("host", host)):
+    for name, ops in (("device", found.device), ("host", found.host)):
         if not ops.span_ps:
             continue
         where = f", {summed}" if summed and name == "device" else ""
         result[f"{name}_ops_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}")
+        copied = transfer_ps(found.compiled) if name == "device" else 0
+        if copied:
+            result["device_copies_ps"] = Scalar(copied, "ps", "Of it copies", "and fills of memory; the rest is the time of kernels")
         result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", "between the first and the last operation")
         result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
     return result

@@ -124,7 +124,7 @@ def test_a_gpu_step_is_the_span_of_its_kernels_and_streams_are_united() -> None:
             },
         )
     )  # fmt: skip
-    assert found.source == "device"
+    assert found.source == "annotation"
     assert (found.duration_ps / PS).tolist() == [38]
     assert parts(found) == {"input": [6], "device_compute": [26], "other": [6]}
     assert found.class_ps[0, TimeClass.DEVICE_COMPUTE_16] == 16 * PS

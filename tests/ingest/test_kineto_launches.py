@@ -114,3 +114,29 @@ def test_other_accelerators_are_devices(tmp_path: Path, label: str) -> None:
     assert op_stats(trace).device.busy_ps == (17 + 18 + 19) * 10**6  # neither waiting nor moving data computes
     assert (hardware(trace).device, hardware(trace).n_devices) == (label, 3)
     assert [line for _, line, name, *_ in rows(trace) if name == "event_wait"] == (["Synchronization - from #8"] if label == "MTIA" else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "fetches"),
+    [
+        (LOADER.format("SingleProcess"), True),
+        ("enumerate(DataPipe)#MapperIterDataPipe.__next__", True),
+        ("/usr/lib/python3/site-packages/torch/utils/data/dataloader.py(633): __next__", True),
+        ("torch/utils/data/dataloader.py(633): _next_data", False),  # lies in the one above
+        ("torch/nn/modules/module.py(1501): _call_impl", False),
+        ("Optimizer.step#SGD.step", False),
+    ],
+)
+def test_what_fetches_a_batch(tmp_path: Path, name: str, fetches: bool) -> None:
+    events: list[Event] = []
+    for i, length in enumerate((400, 300, 500)):
+        events += [
+            x("user_annotation", f"ProfilerStep#{i}", 1000 * i, 1000, HOST),
+            x("python_function" if ".py" in name else "user_annotation", name, 1000 * i + 5, length, HOST),
+            x("cpu_op", "aten::mm", 1000 * i + 600, 20, HOST),
+            x("cuda_runtime", "cudaLaunchKernel", 1000 * i + 610, 5, HOST, correlation=i + 1),
+            x("kernel", "gemm", 1000 * i + 650, 300 - 50 * i, {"pid": 0, "tid": 7 + i}, correlation=i + 1),
+        ]
+    found = steps(opened(tmp_path, events))
+    assert (found.category_ps("input") // 10**6).tolist() == ([400, 300, 500] if fetches else [0, 0, 0])
+    assert (found.category_ps("device_compute") // 10**6).tolist() == [300, 250, 200]

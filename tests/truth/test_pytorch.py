@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.op_metrics import NO_OPERATION
-from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.pytorch_steps import loader_wait
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
@@ -79,13 +78,9 @@ def check_kernels(session: Session, plain: dict[str, Any]) -> None:
     without = sum(time for _, type_, time in on_device if type_ == NO_OPERATION)
     assert without / US == pytest.approx(plain["op_us"].get(NO_OPERATION, 0), rel=1e-6, abs=1e-3)
     # What the operations' page has beyond kernels are copies of operations.
-    copies = [op_stats(session.trace(host)).compiled for host in session.hosts]
-    copied = sum(
-        int(part.self_ps[i])
-        for part in copies
-        for i, name in enumerate(part.name)
-        if name.rpartition("/")[2].startswith(("Memcpy", "Memset"))
-    )
+    scalars = page(session, "framework_op_stats").scalars
+    copied = int(value(page(session, "framework_op_stats"), "device_copies_ps")) if "device_copies_ps" in scalars else 0
+    assert value(page(session, "framework_op_stats"), "device_ops_ps") - copied == value(kernels, "kernel_time_ps")
     assert sum(time for *_, time in on_device) - copied == value(kernels, "kernel_time_ps")
 
 

@@ -49,7 +49,7 @@ def drive(page: Any, frame: Any, gesture: str, seconds: float) -> None:
     end = time.monotonic() + seconds
     if gesture == "measure":
         for measure in ("input", "collective_wait", "total", "own"):
-            frame.get_by_label("Colour").select_option(measure)
+            frame.get_by_label("Color").select_option(measure)
             page.wait_for_timeout(seconds * 250)
         return
     if gesture == "keys":

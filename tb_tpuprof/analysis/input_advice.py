@@ -99,8 +99,8 @@ def _python_loader(steps: Steps) -> tuple[Advice, ...]:
     if loader is None:
         return ()
     text = (
-        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of them "
-        "where it waits for some already."
+        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of "
+        "them where it waits for some already."
     )
     return (Advice("input", text, "trace_viewer"),)
 

@@ -41,11 +41,12 @@ _STEP_WORDS = _set(
 )
 _LOADER_FILES = _set("dataloader iterator_ops data_loader dataset_iterator lazy_dataset grain_pool")
 _RUNTIME = re.compile(
-    r"PjitFunction\(|TFE_|Eager|FunctionRun|Session|RunGraph|Xla|XLA|P[jJ][rR][tT]|Execut|ParseArguments|DevicePut|Handle |Wait for |Allocate|"
-    r"Build |Make|Memory|Mem[cC]py|[DH]2[DH]|Validate|Prefetch|Parallel|np\.asarray|ArrayImpl|shard_args|batched_device_put|cpp_pjit|"
-    r"convert_to_tensor|tf\.constant|RecordUsage|ThenExecute|Remote|Resolve|Codegen|LoadProgram|hip[A-Z]|cu[A-Z]|cuda|end: |Infeed|Outfeed|"
-    r"TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire |Release |Async|PCIe|Map[A-Z]|Linearize|"
-    r"Delinearize"
+    r"PjitFunction\(|TFE_|Eager[A-Z]|FunctionRun|SessionRun|RunGraph|Xla|XLA|P[jJ][rR][tT]|Execut|ParseArguments|DevicePut|"
+    r"Handle (?:inputs|outputs|input)|Wait for |Allocate|Build buffer|Make(?:Output|Iterator)|Memory(?:All|Deall)|Mem[cC]py|[DH]2[DH] |"
+    r"ValidateInput|(?:Prefetch|Parallel)\w*(?:Consume|Produce)|np\.asarray|ArrayImpl|shard_args|batched_device_put|cpp_pjit|"
+    r"convert_to_tensor|tf\.constant|RecordUsage|ThenExecute|RemoteCall|Resolve constant|Codegen|LoadProgram|hip[A-Z]|cu[A-Z]|cuda|"
+    r"end: |Infeed|Outfeed|TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire semaphore|"
+    r"Release semaphore|PCIe|MapDma|Linearize|Delinearize"
 )
 _COMPILE = re.compile(r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule)|\w*Compiler::|\w+::Compile")
 

@@ -23,6 +23,7 @@ from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, summ
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
+_WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting has a tile of its own
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
     if kind == "CPU":
         result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute", why)
         for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
-            if steps.fraction(category):
+            if steps.fraction(category) >= _WORTH_A_TILE:
                 result[f"{category}_fraction"] = _share(steps.fraction(category), title, "no operation ran meanwhile")
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")

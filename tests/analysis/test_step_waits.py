@@ -72,9 +72,7 @@ def test_python_s_own_work_is_told_by_its_function() -> None:
     trace = loop([("$train.py:40 step", 0, 100), ("$text.py:7 hashed", 10, 50), ("$builtins len", 20, 10), ("dot:Dot", 60, 40)])
     assert parts(steps(trace))["host_python"] == [60, 60, 60]
     overview, of_input = said(trace)
-    assert overview.startswith(
-        "Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`"
-    )
+    assert overview.startswith("Highly Python-bound: each step spends 60.0 µs (60.0 %) in Python, most of it in `hashed`")
     assert of_input == "Not input-bound: no step waits for data."
 
 
@@ -113,7 +111,10 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
     assert said(trace)[0] == "Highly input-bound: each step waits 57.0 µs (57.0 %) for data in `load`."
     other = loop([("anneal", 0, 57), ("dot:Dot", 57, 43)])
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
-    assert said(other)[0] == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other host work, or waiting."
+    assert (
+        said(other)[0]
+        == "57.0 µs (57.0 %) of each step is in `anneal`, where no operation was traced: Python or other host work, or waiting."
+    )
 
 
 def test_operations_inside_an_annotation_compute() -> None:
@@ -241,7 +242,8 @@ def drawn(trace: Trace) -> list[DrawnEvent]:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("$time sleep", Kind.WAIT), ("$threading.py:295 wait", Kind.WAIT), ("$<unknown> acquire", Kind.WAIT), ("$queue.py:154 get", Kind.WAIT),
+        ("$time sleep", Kind.WAIT), ("$threading.py:295 wait", Kind.WAIT), ("$<unknown> acquire", Kind.WAIT),
+        ("$queue.py:154 get", Kind.WAIT), ("MakeBatch", Kind.LOADER), ("Prefetch", Kind.LOADER), ("PrefetchConsume", Kind.NONE),
         ("$iterator_ops.py:824 __next__", Kind.LOADER), ("$mine.py:5 load_batch", Kind.LOADER), ("$mine.py:5 train_on_batch", Kind.PYTHON),
         ("$builtins next", Kind.NEXT), ("$mine.py:5 f", Kind.PYTHON), ("load", Kind.LOADER), ("NextBatch", Kind.LOADER),
         ("forward", Kind.ANNOTATION), ("PjitFunction(f)", Kind.NONE), ("a/MatMul:MatMul", Kind.NONE), ("DevicePut", Kind.NONE),

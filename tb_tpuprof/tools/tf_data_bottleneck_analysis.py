@@ -219,13 +219,21 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
         "step_time_avg_ps": Scalar(
             float(found.duration_ps.mean()) if n else None, "ps", "Average step", "" if n else "no steps were found"
         ),
-        "input_fraction": Scalar(found.fraction("input") if n else None, "fraction", "Steps waiting for input"),
+        "input_fraction": Scalar(_input_fraction(chosen), "fraction", "Steps waiting for input"),
         "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
         "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
         "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
         "typical_rank": Scalar(pipeline.typical_rank, "count", "Rank of the call of median length"),
         "n_executions": Scalar(len(pipeline.calls), "count", "Calls of the pipeline"),
     }
+
+
+def _input_fraction(chosen: Chosen) -> float | None:
+    """The share that the sentence tells, where it is one of the steps; else what the steps count as waiting for input."""
+    waits = chosen.found.waiting
+    if waits.of == "step" and waits.fraction is not None:
+        return waits.fraction
+    return chosen.steps.fraction("input") if len(chosen.steps) else None
 
 
 def _verdict(chosen: Chosen) -> Verdict:

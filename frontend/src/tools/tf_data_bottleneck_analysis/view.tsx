@@ -47,15 +47,17 @@ function RankChooser({ calls, rank, typicalRank, setParams }: { calls: readonly 
   );
 }
 
-function Key({ badge }: { badge: string }): VNode {
+function Key({ badge }: { badge: string | null }): VNode {
   return (
     <ul class="graph-key" aria-label="What outlines mean">
       <li>
         <i class="critical" /> critical path
       </li>
-      <li>
-        <i class={badge === 'bottleneck' ? 'bottleneck' : 'largest'} /> {badge === 'bottleneck' ? 'bottleneck' : 'largest stage'}
-      </li>
+      {badge && (
+        <li>
+          <i class={badge} /> {badge === 'bottleneck' ? badge : `${badge} stage`}
+        </li>
+      )}
       <li>
         <i class="aside" /> not waited for
       </li>
@@ -84,7 +86,7 @@ function GraphSection({ payload, graph, chosen, params, setParams }: { payload: 
             onView={(view) => setParams({ view }, 'replace')}
           />
           <div class="graph-foot">
-            <Key badge={badge} />
+            <Key badge={graph.stages.some(({ isBottleneck }) => isBottleneck) ? badge : null} />
             <p class="muted">Data flows upwards; the top stage is what the training loop calls. Click a stage for details.</p>
           </div>
         </>

@@ -40,7 +40,7 @@ function ChangeRow({ change, data }: { change: Change; data: WhatIfData }): VNod
         <IntervalBar estimate={data.hasSteps ? step : latency} longestPs={data.longestPs} />
       </td>
       <td class="words">
-        {!latency && !step ? `cannot estimate: ${note || 'the trace lacks what is needed'}` : <RichText text={[limitedBy && `limited by ${limitedBy}`, note].filter(Boolean).join('; ')} />}
+        {!latency && !step ? `cannot estimate: ${note || 'the trace lacks what is needed'}` : <RichText text={[note, limitedBy && `limited by ${limitedBy}`].filter(Boolean).join('; ')} />}
       </td>
     </tr>
   );

@@ -49,7 +49,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
     if len(parts) > 1:
         told = on_worst_host(told, found.hosts[0].host, found.hosts[0].steps)
-    advice = input_advice(found, told.level)
+    advice = input_advice(found, told.level, framework_of(session, hosts))
     return Payload(
         "input_pipeline_analyzer",
         session.run,

@@ -101,9 +101,10 @@ def _copies(found: InputPipeline, framework: str) -> tuple[Advice, ...]:
     share = copy_fraction(found.steps)
     if share < THRESHOLDS["input"][0]:
         return ()
+    ahead = _COPY_AHEAD.get(framework, _COPY_AHEAD[""])
     text = (
         f"Copies to the device take {format_fraction(share)} of the steps: send fewer, larger arrays and smaller types (uint8, cast on the "
-        f"device), and copy the next batch during the step ({_COPY_AHEAD.get(framework, _COPY_AHEAD[''])})."
+        f"device), and copy the next batch during the step ({ahead})."
     )
     return (Advice("input", text, "trace_viewer"),)
 
@@ -114,8 +115,8 @@ def _python_loader(steps: Steps) -> tuple[Advice, ...]:
     if loader is None:
         return ()
     text = (
-        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of them "
-        "where it waits for some already."
+        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of "
+        "them where it waits for some already."
     )
     return (Advice("input", text, "trace_viewer"),)
 

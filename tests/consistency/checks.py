@@ -59,20 +59,11 @@ def violations(pages: Pages) -> list[Violation]:
 def facts_agree(pages: Pages) -> Iterator[Violation]:
     """A fact of the run has one value on all pages that show it, and is not known on one page and unknown on another."""
     for name in FACTS:
-        shown = {
-            page: one.scalars[name].value
-            for page, one in pages.items()
-            if name in one.scalars and (page, name) not in NOT_FACTS and not _shows_a_part(one)
-        }
+        shown = {page: one.scalars[name].value for page, one in pages.items() if name in one.scalars and (page, name) not in NOT_FACTS}
         if len(set(map(_comparable, shown.values()))) > 1 and not _all_near(list(shown.values())):
             yield Violation(
                 "facts agree", ", ".join(shown), f"`{name}` is " + ", ".join(f"{value} ({page})" for page, value in shown.items())
             )
-
-
-def _shows_a_part(payload: Payload) -> bool:
-    """Whether a page says that of several captures it shows one: its facts are of that one."""
-    return any(diagnostic.remedy == "Choose hosts of one capture." for diagnostic in payload.diagnostics)
 
 
 def _comparable(value: float | bool | None) -> float | None:

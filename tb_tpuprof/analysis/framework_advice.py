@@ -36,7 +36,7 @@ _IN_GENERAL = {
     "other": "Look for host work between operations.",
     "input": "Load ahead: more workers, and load the next batch while the current one is computed.",
     "kernel_launch": "Launch fewer, larger kernels: compile the step, or run several steps per call.",
-    "host_python": "Do less in Python per step: prepare data in other threads or processes, log less often, compile the work into the step.",
+    "host_python": "Do less in Python per step: prepare data in other threads or processes, log less often, compile the work.",
     "host_wait": "See on the timeline what the step waits for; what is not needed at once can run in a thread of its own.",
 }
 _WORTH_CITING = 0.01  # of the steps' time

@@ -5,6 +5,7 @@ Each piece of advice names buffers of this module. Savings are upper bounds of o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from tb_tpuprof.units import format_bytes, format_fraction
 _WORTH = 0.02  # of the peak; less is not worth a change
 _LARGE_SHARE = 0.5
 _F32 = 11
+_OF_JAX = re.compile(r"p?jit[_(]|pmap")  # names that JAX gives programs
 _SEVERAL_STEPS = 16  # in a shorter program everything lives for half of it
 PARAMETER = CATEGORIES.index("Parameter")
 
@@ -100,8 +102,9 @@ def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     if not numbers:
         return []
     shown = ", ".join(map(str, sorted(set(numbers))[:8])) + (" …" if len(set(numbers)) > 8 else "")
+    how = " (`jax.jit(…, donate_argnums=…)`)" if _OF_JAX.match(module.info.name) else ""
     text = (
-        f"Donate inputs that the caller no longer needs (`jax.jit(…, donate_argnums=…)`): {len(numbers)} of the program's parameters "
+        f"Donate inputs that the caller no longer needs{how}: {len(numbers)} of the program's parameters "
         f"({shown}) have the size of results, which then take over their memory."
     )
     return [Advice(text, saved)]

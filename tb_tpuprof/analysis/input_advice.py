@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, HostInput, merged_stage
 from tb_tpuprof.analysis.input_pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.recommend import THRESHOLDS
@@ -15,6 +16,17 @@ from tb_tpuprof.units import format_fraction
 
 Tool = Literal["", "trace_viewer", "overview_page", "tf_data_bottleneck_analysis", "framework_op_stats"]
 _MATTERS = 0.1  # share of the host's time for input from which a category gets advice
+_GRAIN = "Grain with `ReadOptions(num_threads, prefetch_buffer_size)` and `mp_prefetch`"
+_LOAD_AHEAD = {
+    JAX: _GRAIN,
+    PYTORCH: "`DataLoader` with `num_workers` and `persistent_workers=True`",
+    TENSORFLOW: "tf.data with `prefetch(tf.data.AUTOTUNE)`",
+    "": f"tf.data with `prefetch(tf.data.AUTOTUNE)`, {_GRAIN}, a PyTorch `DataLoader` with `num_workers`",
+}
+_COPY_AHEAD = {
+    JAX: "`jax.device_put` ahead of use", PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
+    TENSORFLOW: "`prefetch_to_device`", "": "prefetch_to_device, jax.device_put ahead of use",
+}  # fmt: skip
 _STAGE = re.compile(r"(?:V\d+)?(?:\[\d+\])?$")
 # Stages whose own time is mostly waiting for the threads that they started.
 _WAITING = ("Prefetch", "Root", "Model", "FiniteTake", "FiniteRepeat", "ForeverRepeat", "MaxIntraOpParallelism", "DeviceGenerator")
@@ -63,16 +75,19 @@ def largest(found: HostInput, category: str) -> tuple[str, int]:
     return name, total[name]
 
 
-def input_advice(found: InputPipeline, level: str) -> tuple[Advice, ...]:
-    """What to do, most worthwhile first. `level`: of the verdict on the input; a job that does not wait needs no faster input."""
+def input_advice(found: InputPipeline, level: str, framework: str = "") -> tuple[Advice, ...]:
+    """What to do, most worthwhile first, in terms of the job's framework (empty: of all).
+
+    `level`: of the verdict on the input; a job that does not wait needs no faster input.
+    """
     if level == "good":
         text = "A faster input pipeline would not make the steps faster: look at what they compute."
         return (Advice("input", text, "overview_page"),)
     if not found.host_time.total_ps:
-        return (*_copies(found), *_python_loader(found.steps), *_without_operations(level, found.steps))
+        return (*_copies(found, framework), *_python_loader(found.steps), *_without_operations(level, found.steps, framework))
     total = found.host_time.total_ps
     shares = dict(zip(HOST_CATEGORIES, (time / total for time in found.host_time.time_ps), strict=True))
-    result = list(_copies(found))
+    result = list(_copies(found, framework))
     for category in sorted(HOST_CATEGORIES, key=lambda name: -shares[name]):
         if shares[category] >= _MATTERS:
             result.append(_of(found.host_input, category))
@@ -81,14 +96,15 @@ def input_advice(found: InputPipeline, level: str) -> tuple[Advice, ...]:
     return tuple(result)
 
 
-def _copies(found: InputPipeline) -> tuple[Advice, ...]:
+def _copies(found: InputPipeline, framework: str) -> tuple[Advice, ...]:
     """Copies to the device that cost as much of the step as makes input a moderate cost."""
     share = copy_fraction(found.steps)
     if share < THRESHOLDS["input"][0]:
         return ()
+    ahead = _COPY_AHEAD.get(framework, _COPY_AHEAD[""])
     text = (
         f"Copies to the device take {format_fraction(share)} of the steps: send fewer, larger arrays and smaller types (uint8, cast on the "
-        "device), and copy the next batch during the step (prefetch_to_device, jax.device_put ahead of use)."
+        f"device), and copy the next batch during the step ({ahead})."
     )
     return (Advice("input", text, "trace_viewer"),)
 
@@ -105,16 +121,14 @@ def _python_loader(steps: Steps) -> tuple[Advice, ...]:
     return (Advice("input", text, "trace_viewer"),)
 
 
-def _without_operations(level: str, steps: Steps) -> tuple[Advice, ...]:
+def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advice, ...]:
     seen = "See on the timeline what the host does between steps"
-    tracer = "" if steps.waits else "; a Python loader shows with the Python tracer on (python_tracer_level=1)"
+    option = "with_stack=True" if framework == PYTORCH else "python_tracer_level=1"
+    tracer = "" if steps.waits else f"; a Python loader shows with the Python tracer on ({option})"
     look = Advice("other", f"The trace names no operations of an input pipeline. {seen}{tracer}.", "trace_viewer")
     if level == "unknown":
         return (look,)
-    text = (
-        "Load ahead in other threads or processes: tf.data with `prefetch(tf.data.AUTOTUNE)`, Grain with "
-        "`ReadOptions(num_threads, prefetch_buffer_size)` and `mp_prefetch`, a PyTorch `DataLoader` with `num_workers`."
-    )
+    text = f"Load ahead in other threads or processes: {_LOAD_AHEAD.get(framework, _LOAD_AHEAD[''])}."
     return (Advice("other", text),) if _python_loader(steps) else (look, Advice("other", text))
 
 

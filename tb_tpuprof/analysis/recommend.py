@@ -138,7 +138,9 @@ def _where(steps: Steps, category: str) -> str:
 def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     """The verdict on the input of several hosts where their mean hides one, `host` with its own `steps`, that is input-bound."""
     waits = next((cost for cost in costs(steps) if cost.category == "input"), None)
-    if not len(steps) or not waits or not waits.severity or (told.category == "input" and told.level in ("warn", "bad")):
+    if not len(steps) or not waits or not waits.severity:
+        return told
+    if told.category == "input" and told.level in _LEVELS[waits.severity :]:
         return told
     time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
     how = "Highly" if waits.severity == 2 else "Moderately"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tb_tpuprof.analysis.combine import CommonSteps
 from tb_tpuprof.analysis.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.analysis.frameworks import software, sum_software
 from tb_tpuprof.session import Session
@@ -73,6 +74,14 @@ def idle_text(facts: RunFacts) -> str:
     return "" if not n else f"of {span}" if n < 2 else f"mean of {n:,} {device_word(facts, n)}, of {span}"
 
 
+def step_time_base(common: CommonSteps) -> str:
+    """Over which hosts the step time is a mean, or why there is none; empty for the steps of one host."""
+    if not len(common.steps):
+        return "the captures do not overlap" if common.is_disjoint else "no steps were found"
+    n_hosts = sum(rows.stop > rows.start for rows in common.rows)
+    return f"mean over {n_hosts:,} hosts" if n_hosts > 1 else ""
+
+
 def _sizes(facts: RunFacts) -> dict[str, Scalar]:
     n, busy, whole = facts.n_active, facts.device_busy_ps, facts.device_time_ps
     present = f"{facts.n_present:,} present" if facts.n_present > n else ""
@@ -89,13 +98,11 @@ def _sizes(facts: RunFacts) -> dict[str, Scalar]:
 def _step_times(facts: RunFacts) -> dict[str, Scalar]:
     steps, time = facts.steps, facts.steps.duration_ps
     n = len(steps)
-    why = "" if n else "the captures do not overlap" if facts.common.is_disjoint else "no steps were found"
-    n_hosts = sum(rows.stop > rows.start for rows in facts.common.rows)
-    mean_of = f"mean over {n_hosts:,} hosts" if n_hosts > 1 else ""
+    why = "" if n else step_time_base(facts.common)
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
     spread = float(time.std(ddof=1)) if n > 1 else 0.0
     return {
-        "step_time_avg_ps": Scalar(facts.step_time_ps, "ps", "Average step time", why or mean_of),
+        "step_time_avg_ps": Scalar(facts.step_time_ps, "ps", "Average step time", step_time_base(facts.common)),
         "step_time_sd_ps": Scalar(spread if n else None, "ps", "Standard deviation", why),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step", why),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step", why),

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.hlo_text_window import text_index
 from tb_tpuprof.analysis.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.graph_tables import (
     Timed,
@@ -220,7 +220,7 @@ def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Ve
     if op_name := module.text("op_name", center):
         details = (*details, f"It comes from `{op_name[:300]}`.")
     steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)
-    return Verdict("unknown", text, "", details, steps)
+    return Verdict("unknown", text, "", details, steps, (Subject("chosen", "op", name, {}),))
 
 
 def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:

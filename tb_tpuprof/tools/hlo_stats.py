@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
 from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
 from tb_tpuprof.tools.shares import shares_table
@@ -215,7 +215,8 @@ def _verdict(found: Found, speed: Rates, order: Rows) -> Verdict | None:
     if again >= _STANDS_OUT:
         details.append(f"{format_fraction(again)} of the time is rematerialization (recomputing values to save memory).")
     steps = (NextStep("See where the time goes", "op_profile"), NextStep("Compare with the roofline", "roofline_model"))
-    return Verdict("unknown", text, "compute", tuple(details), steps)
+    said = {"total_self_time_ps": float(ops.self_ps[top]), "self_fraction": int(ops.self_ps[top]) / ops.busy_ps}
+    return Verdict("unknown", text, "compute", tuple(details), steps, (Subject("ops", "op", ops.name[top], said),))
 
 
 TOOL = Tool(

@@ -14,12 +14,12 @@ from tb_tpuprof.analysis.input_advice import Advice, input_advice, largest, shor
 from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.op_stats import sum_op_stats
 from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
-from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, input_finding, on_worst_host
+from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.facts import framework_of
+from tb_tpuprof.tools.facts import framework_of, step_time_base
 from tb_tpuprof.tools.input_pipeline_tables import (
     HOST_PARTS,
     PARTS,
@@ -46,10 +46,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
-    told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
-    if len(parts) > 1:
-        told = on_worst_host(told, found.hosts[0].host, found.hosts[0].steps)
-    advice = input_advice(found, told.level)
+    told = _told(parts, found, kind)
+    advice = input_advice(found, told.level, framework_of(session, hosts))
     return Payload(
         "input_pipeline_analyzer",
         session.run,
@@ -66,6 +64,14 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         _verdict(told, found, advice, loader_sentence(session.map(loader_wait, hosts), hosts)),
         (*clocks.diagnostics, *_diagnostics(found, parts, framework_of(session, hosts))),
     )
+
+
+def _told(parts: list[InputPart], found: InputPipeline, kind: str) -> Finding:
+    """The verdict on all hosts, or on the one that waits where their mean hides it; on each where they share no steps."""
+    if found.common.is_disjoint:
+        return apart_finding([(part.host, input_finding(part.steps, part.ops, part.kind)) for part in parts])
+    told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
+    return on_worst_host(told, found.hosts[0].host, found.hosts[0].steps) if len(parts) > 1 else told
 
 
 def _advice_table(advice: tuple[Advice, ...]) -> Table:
@@ -89,7 +95,7 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     time, n = steps.duration_ps, len(steps)
     host = found.host_time
     result = {
-        "step_time_avg_ps": Scalar(_known(mean(time)), "ps", "Average step time"),
+        "step_time_avg_ps": Scalar(_known(mean(time)), "ps", "Average step time", step_time_base(found.common)),
         "step_time_sd_ps": Scalar(_known(deviation(time)), "ps", "Standard deviation"),
         "step_time_min_ps": Scalar(int(time.min()) if n else None, "ps", "Fastest step"),
         "step_time_max_ps": Scalar(int(time.max()) if n else None, "ps", "Slowest step"),

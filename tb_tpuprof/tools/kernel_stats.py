@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.op_metrics import NO_OPERATION
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Subject, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
@@ -217,10 +217,16 @@ def _verdict(found: Kernels) -> Verdict | None:
     idle = _without_tensor_cores(found)
     details = [*idle, *_too_short(found)]
     row = found.name.index(first)
+    subject = Subject("by_kernel", "kernel", first, {"total_ps": float(by_name[first]), "fraction": share})
     start, length = int(found.longest_start_ps[row]), int(found.max_ps[row])
     where = {"hosts": found.host[row], "start_ps": str(max(0, start - length)), "end_ps": str(start + 2 * length)}
     return Verdict(
-        "warn" if details else "unknown", text, "compute", tuple(details), (NextStep("See its longest launch", "trace_viewer", where),)
+        "warn" if details else "unknown",
+        text,
+        "compute",
+        tuple(details),
+        (NextStep("See its longest launch", "trace_viewer", where),),
+        (subject,),
     )
 
 

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.pod import WHOLE
 from tb_tpuprof.analysis.pod_join import Pod
 from tb_tpuprof.analysis.pod_parts import Part
 from tb_tpuprof.analysis.pod_stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
-from tb_tpuprof.tools.base import NextStep, Verdict
+from tb_tpuprof.tools.base import NextStep, Subject, Verdict
 from tb_tpuprof.tools.pod_tables import core_name, count, part_text, straggler_name
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -32,7 +32,9 @@ def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
         links = (NextStep("See what it does on the timeline", "trace_viewer", {"hosts": found[0].host}),)
         is_bad = found[0].gain_fraction >= LEAST_EXCESS
         color = _CAUSE_COLORS[found[0].slow.cause]
-        return Verdict("bad" if is_bad else "warn", straggler_text(pod, found[0]), color, (*details, *more), links)
+        return Verdict(
+            "bad" if is_bad else "warn", straggler_text(pod, found[0]), color, (*details, *more), links, (_subject(pod, found[0]),)
+        )
     largest, share = _largest(pod)
     color, copies = part_text(pod, largest).color, float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
     if len(pod.cores) == 1:
@@ -50,6 +52,12 @@ def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
     unit = "host" if len(pod.hosts) > 1 else _unit(pod)
     text = f"No straggler: none of {count(n, unit)} is consistently slower than the others by {LEAST_EXCESS * 100:g} % or more."
     return Verdict("good", text, "", details)
+
+
+def _subject(pod: Pod, one: Straggler) -> Subject:
+    return Subject(
+        "stragglers", "straggler", straggler_name(pod, one), {"excess_ps": one.slow.excess_ps, "excess_fraction": one.slow.excess_fraction}
+    )
 
 
 def _details(pod: Pod) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from tb_tpuprof.analysis.roofline import (
 )
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
+from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
@@ -277,7 +277,8 @@ def _verdict_without_roofs(ops: HloOps, found: Found) -> Verdict:
     details = (f"The highest rate is that of `{ops.name[fastest]}`: {format_value(float(speed[fastest]), 'flops_per_s')}.",)
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
     steps_on = (NextStep(f"See `{ops.name[top]}`", "op_profile", where), NextStep("See every operation", "hlo_stats"))
-    return Verdict("unknown", text, "compute", details if np.nan_to_num(speed[fastest]) > 0 else (), steps_on)
+    subject = Subject("ops", "op", ops.name[top], {"total_self_time_ps": float(ops.self_ps[top])})
+    return Verdict("unknown", text, "compute", details if np.nan_to_num(speed[fastest]) > 0 else (), steps_on, (subject,))
 
 
 TOOL = Tool(

@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.tf_data_host import HostPipelines, host_pipelines
 from tb_tpuprof.analysis.tf_data_what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.trace.trace import Trace
 
@@ -210,16 +210,15 @@ def _scalars(chosen: Chosen, listed: list[tuple[str, Pipeline]]) -> dict[str, Sc
     found, pipeline = chosen.steps, chosen.pipeline
     stage = pipeline.bottleneck_stage
     n, rate = len(found), pipeline.wait_fraction
+    of_host = f"of {chosen.host}" if n else "no steps were found"
     one_call = "a rate needs at least two calls"
     return {
         "max_latency_ps": Scalar(pipeline.max_ps, "ps", "Slowest call"),
         "avg_latency_ps": Scalar(float(pipeline.duration_ps.mean()), "ps", "Average call"),
         "bottleneck_self_ps": Scalar(pipeline.work_ps(stage) if stage else None, "ps", "Bottleneck's work per call"),
         "wait_fraction": Scalar(rate, "fraction", "Time inside of calls", one_call if rate is None else "from the first call to the last"),
-        "step_time_avg_ps": Scalar(
-            float(found.duration_ps.mean()) if n else None, "ps", "Average step", "" if n else "no steps were found"
-        ),
-        "input_fraction": Scalar(_input_fraction(chosen), "fraction", "Steps waiting for input"),
+        "host_step_time_avg_ps": Scalar(float(found.duration_ps.mean()) if n else None, "ps", "Average step", of_host),
+        "host_input_fraction": Scalar(_input_fraction(chosen), "fraction", "Steps waiting for input", of_host),
         "n_pipelines": Scalar(len(listed), "count", "Pipelines"),
         "n_slow_pipelines": Scalar(sum(p.n_slow > 0 for _, p in listed), "count", "With calls over 50 µs"),
         "rank": Scalar(chosen.rank, "count", "Rank of the call shown"),
@@ -240,10 +239,12 @@ def _verdict(chosen: Chosen) -> Verdict:
     found = chosen.found
     step_ps = float(chosen.steps.duration_ps.mean()) if len(chosen.steps) else None
     text = sentence(chosen.pipeline, found, chosen.host, step_ps)
+    stage = chosen.pipeline.bottleneck_stage
+    named = (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),) if stage and found.stage else ()
     step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))
     if found.level in ("warn", "bad"):
         details = tuple(detail for detail in (found.advice[0], found.gain) if detail)
-        return Verdict(found.level, text, "input", details, (step,))
+        return Verdict(found.level, text, "input", details, (step,), named)
     if found.level == "unknown" and found.stage:
         return Verdict(found.level, text, "", (f"Its slowest stage is {found.stage}. {found.advice[0]}",), (step,))
     return Verdict(found.level, text, "", (), (step,))

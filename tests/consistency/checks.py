@@ -110,6 +110,10 @@ def _subject(page: str, payload: Payload, table: str, column: str, name: str, va
     if made is None or row < 0:
         yield Violation("headlines are first", page, f"the verdict speaks of `{name}` ({table}.{column}), which is not in the table")
         return
+    verdict = payload.verdict
+    quoted = _NAMED.search(verdict.text) if verdict is not None else None
+    if quoted and _plain(quoted[1]) not in _plain(name) and quoted[1] not in _texts(_column(made, column)):
+        yield Violation("headlines are first", page, f"the verdict quotes `{quoted[1]}`, its subject is `{name}`")
     for key, value in values.items():
         cell = float(_column(made, key).values[row])
         if not _all_near([cell, float(value)]):
@@ -117,6 +121,11 @@ def _subject(page: str, payload: Payload, table: str, column: str, name: str, va
     by = next(iter(values), "")
     if by:
         yield from _is_first(page, made, (table, column, by), row, name)
+
+
+def _plain(name: str) -> str:
+    """A kernel's name as a sentence may shorten it."""
+    return name.replace("(anonymous namespace)::", "").removesuffix("…")
 
 
 def _is_first(page: str, made: Table, where: tuple[str, str, str], row: int, name: str) -> Iterator[Violation]:
@@ -369,7 +378,21 @@ def with_scalar(payload: Payload, name: str, value: float | None) -> Payload:
     return replace(payload, scalars={**payload.scalars, name: replace(payload.scalars[name], value=value)})
 
 
+def marks_agree(pages: Pages) -> Iterator[Violation]:
+    """The stage that is marked in the call shown is the one that the verdict and the table of pipelines name."""
+    payload = pages.get("tf_data_bottleneck_analysis")
+    if payload is None or payload.verdict is None or payload.verdict.level not in ("warn", "bad"):
+        return
+    chosen, listed = payload.tables["chosen"], payload.tables["pipelines"]
+    key = (_texts(_column(chosen, "host"))[0], _texts(_column(chosen, "pipeline"))[0])
+    marked = _texts(_column(chosen, "bottleneck_long_name"))[0]
+    rows = zip(*(_texts(_column(listed, name)) for name in ("host", "pipeline", "bottleneck_long_name")), strict=True)
+    named = next((stage for host, pipeline, stage in rows if (host, pipeline) == key), "")
+    if marked != named:
+        yield Violation("marks agree", payload.tool, f"the call shown marks `{marked}`, the table names `{named}`: {payload.verdict.text}")
+
+
 RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     facts_agree, labels_tell_apart, headlines_are_first, parts_sum_up, shares_are_shares, rates_respect_peaks, busy_and_idle_are_all,
-    savings_are_smaller, words_fit_the_framework, verdicts_agree,
+    savings_are_smaller, words_fit_the_framework, verdicts_agree, marks_agree,
 )  # fmt: skip

@@ -6,7 +6,7 @@ import type { TileProps } from '../../widgets/summary';
 
 type Row = Record<string, Cell>;
 
-const TILES = ['max_latency_ps', 'avg_latency_ps', 'bottleneck_self_ps', 'wait_fraction', 'step_time_avg_ps', 'input_fraction'];
+const TILES = ['max_latency_ps', 'avg_latency_ps', 'bottleneck_self_ps', 'wait_fraction', 'host_step_time_avg_ps', 'host_input_fraction'];
 
 export function tilesOf(payload: Payload): TileProps[] {
   return TILES.flatMap((name) => {

@@ -110,9 +110,9 @@ def _copies(found: InputPipeline, framework: str) -> tuple[Advice, ...]:
 
 
 def _python_loader(steps: Steps) -> tuple[Advice, ...]:
-    """The function or annotation in which the steps' own thread waits for data."""
+    """The function or annotation in which the steps' own thread waits for data, where that costs what makes input a moderate cost."""
     loader = next((wait for wait in steps.waits if wait.kind == TimeClass.HOST_WAIT_LOADER), None)
-    if loader is None:
+    if loader is None or loader.total_ps < THRESHOLDS["input"][0] * int(steps.duration_ps.sum()):
         return ()
     text = (
         f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of "

@@ -162,7 +162,7 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
 def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
     """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
     found, time_ps = loader_wait(trace), class_ps[:, TimeClass.HOST_WAIT_INPUT]
-    return (StepWait(TimeClass.HOST_WAIT_INPUT, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
+    return (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
 
 
 def late_notice(trace: Trace) -> tuple[Notice, ...]:

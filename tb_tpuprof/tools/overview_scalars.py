@@ -105,9 +105,10 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
     for name, title, (unit, amount, peak, share) in rates:
         if not amount:
-            note = "the trace does not tell the work of operations"
+            note = "the trace has no FLOP or byte counts"
         elif not peak:
-            note = f"the peak of {machine.device} is not known: name it in a file ({PEAKS_VARIABLE})"
+            rate = f"{format_value(amount / seconds, unit)} a {device_word(run.facts, 1)}; " if seconds else ""
+            note = f"{rate}the peak of {machine.device} is unknown, set it with {PEAKS_VARIABLE}"
         else:
             note = f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} a {device_word(run.facts, 1)}, idle time included"
         result[name] = _share(share, title, note)
@@ -142,7 +143,7 @@ def environment(run: Run) -> Table:
     if hardware.peak_hbm_bytes_per_s:
         pairs.append((f"Peak memory bandwidth per {per_device}", format_value(hardware.peak_hbm_bytes_per_s, "bytes_per_s")))
     if hardware.peak_source:
-        pairs.append(("Peaks not in the trace, from", hardware.peak_source))
+        pairs.append(("Source of peak rates", hardware.peak_source))
     if hardware.memory_bytes:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)

@@ -105,7 +105,7 @@ def _with_running_sum(listed: list[Row]) -> list[Row]:
     """Rows with the sum of the device time's shares so far: the peer's shares have idle time in them."""
     total = 0.0
     for row in listed:
-        total += number(row["device_time_fraction"])
+        total += number(row.get("device_time_fraction"))  # of CPUs, of which the peer says nothing, there is none
         row["cumulative_device_fraction"] = total
     return listed
 

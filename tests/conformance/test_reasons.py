@@ -94,9 +94,16 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "analysis/test_roofline.py::test_sums",
         f"{_TREE}test_every_node_is_the_sum_of_its_children",
     ),
-    "a copy whose breakdown names no bytes in HBM": (
+    "a copy's bytes count once, where it ends": (
         f"{_PROOFS}test_a_copy_to_or_from_the_host_moves_its_array_once_from_its_start_to_its_done",
+        "analysis/test_async_ops.py::test_bytes_count_once_and_over_the_whole_copy",
+        "analysis/test_tpu_totals_corpus.py::test_hbm_bytes_of_a_run_with_host_offload",
     ),
+    "the data sheet's peak of MI300X": (
+        "analysis/test_peaks.py::test_the_data_sheet_wins_where_the_tracer_halves_the_bandwidth",
+        "analysis/test_peaks.py::test_of_the_real_trace_it_is_what_rocm_states",
+    ),
+    "122 % of the peak is shown": ("analysis/test_roof_excess.py::test_the_number_is_shown_as_it_is",),
     "XLA:CPU's operations are listed": ("analysis/test_ops.py::test_xla_on_the_cpu_where_there_is_no_device",),
     "no compiled operation, so no page": ("tools/test_hlo_stats.py::test_without_compiled_operations_it_says_why",),
     "there are no steps; the peer's average of none": _NO_STEPS,

@@ -7,7 +7,7 @@ Small enough to be kept for hundreds of hosts; `pod_join` puts them together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.pod_comms import exchanges
-from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_op, parts_of_classes
+from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_class, part_of_op, parts_of_classes
 from tb_tpuprof.analysis.pod_transfers import TransferOp
 from tb_tpuprof.analysis.proto_fields import number_field
 from tb_tpuprof.analysis.pytorch_steps import in_windows, loader_events, windows
@@ -32,6 +32,8 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 WHOLE = "capture"
+# What a host does while none of its GPUs works, the most telling first.
+_OF_HOST = (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_COMPILE, TimeClass.HOST_PREPARE, TimeClass.HOST_COMPUTE, TimeClass.HOST_PYTHON)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def pod_host(trace: Trace) -> PodHost:
         made = [_tpu_core(trace, plane, found) for plane in chosen]
     elif kind == "GPU":
         pairs = [(plane, core) for plane in roles.gpus if (core := _gpu_core(trace, plane, found)) is not None]
-        devices, chosen, made = roles.gpus, tuple(plane for plane, _ in pairs), [core for _, core in pairs]
+        devices, chosen, made = roles.gpus, tuple(plane for plane, _ in pairs), _with_host([core for _, core in pairs], found)
     else:
         chosen, made = (), [_cpu_core(found)] if len(found) else []
     cores = _places(trace, chosen) if chosen else tuple(PodCore(trace.info.host, 0, 0) for _ in made)
@@ -152,17 +154,34 @@ def _whole(trace: Trace, kind: str) -> Steps:
     return Steps(np.array([-1], np.int64)[kept], names, np.array([start], np.int64)[kept], one[kept], class_ps[kept], "device")
 
 
+def _with_host(cores: list[_Core], found: Steps) -> list[_Core]:
+    """GPUs with what their host did while they idled. A single one's parts are those of the host's steps, as on other pages."""
+    if found.name == (WHOLE,) or not len(found):
+        return cores
+    if len(cores) == 1:
+        return [replace(cores[0], part_ps=parts_of_classes(found.class_ps))]
+    for core in cores:
+        for klass in _OF_HOST:
+            taken = np.minimum(core.part_ps[:, Part.IDLE], found.class_ps[:, klass])
+            core.part_ps[:, Part.IDLE] -= taken
+            core.part_ps[:, part_of_class(klass)] += taken
+    return cores
+
+
 def _all_idle(trace: Trace, made: list[_Core], found: Steps) -> Int64s:
     """By step, the time in which no core of the host runs anything."""
     if not made:
         return np.zeros(len(found), np.int64)
+    if planes(trace).hardware == "GPU" and found.name != (WHOLE,):
+        idle: Int64s = parts_of_classes(found.class_ps)[:, Part.IDLE]  # also of GPUs that ran nothing of the steps, as on other pages
+        return idle
+    least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
     if len(made) == 1 or not sum(len(core.busy.step) for core in made):
-        least: Int64s = np.array([core.part_ps[:, Part.IDLE] for core in made], np.int64).min(axis=0)
         return least
     every = Busy(*(np.concatenate(columns) for columns in zip(*(core.busy for core in made), strict=True)))
     windows_ps = found.start_ps, found.start_ps + found.duration_ps
     any_ps = charge(every.start_ps, every.end_ps, np.ones(len(every.step), np.uint8), every.step, windows_ps, 2)
-    result: Int64s = any_ps[:, 0]
+    result: Int64s = np.minimum(any_ps[:, 0], least)  # not what the host did for all of them meanwhile, such as loading
     return result
 
 

@@ -76,7 +76,7 @@ PART_TEXTS: dict[Part, PartText] = {
     Part.COPY_WAIT: PartText(
         "copy_wait", "Waiting for copies", "recv", "Waiting for asynchronous copies, such as from and to the host's memory, to end"
     ),
-    Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host, where there is no device"),
+    Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host while no device works"),
     Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
     Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
     Part.IDLE: PartText("idle", "Idle", "idle", "Nothing of the above: waiting for the host, or nothing to do"),
@@ -125,6 +125,11 @@ def part_of_op(category: str, name: str = "") -> Part:
     if known is None:
         return Part.COPY_WAIT if is_waiting(category, name) else Part.LOW_FLOPS
     return known
+
+
+def part_of_class(klass: TimeClass) -> Part:
+    """The part that a class of time belongs to."""
+    return _OF_CLASS[klass]
 
 
 def parts_of_classes(class_ps: Int64s) -> Int64s:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
-from tb_tpuprof.analysis.nesting import event_ends, parents
+from tb_tpuprof.analysis.nesting import event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.stat_rows import metadata_named
@@ -198,6 +198,10 @@ def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.N
     start, end = trace.events["start_ps"][rows], event_ends(trace, rows)
     if (windows.start[1:] >= windows.end[:-1]).all():
         which, at, start, end = clipped(start, end, windows)
+        if windows.how == "annotated":
+            # A pool's thread may leave its region long after its work ended, when it gets a processor: that is no work of later steps.
+            is_late = np.isin(rows, regions(trace).event)[which] & (groups(trace).group[rows[which]] != windows.group[at])
+            which, at, start, end = which[~is_late], at[~is_late], start[~is_late], end[~is_late]
     else:
         group = groups(trace).group[rows]
         order = np.argsort(windows.group, kind="stable")

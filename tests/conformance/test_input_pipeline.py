@@ -56,8 +56,9 @@ OTHER_PARTS = {
 OTHER_CONCLUSION = {
     "own_tf_cpu__keras_callback": ("Highly", MORE_STEPS["own_tf_cpu__keras_callback"]),
     "own_jax_cpu__mlp": (
-        "Not",
-        "work that a step hands to a thread pool is the step's: the peer calls it 'All Others' and suspects the input",
+        "Moderately",
+        "its batches come of a generator on the steps' thread, whose frames the peer counts as computing; what a step hands to a thread "
+        "pool is the step's: the peer calls that 'All Others' and suspects the input",
     ),
 }
 

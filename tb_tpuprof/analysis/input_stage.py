@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.analysis.tf_data import Pipeline
-from tb_tpuprof.analysis.tf_data_advice import user_call
+from tb_tpuprof.analysis.tf_data_advice import user_call, waiting
 from tb_tpuprof.analysis.tf_data_finding import by_weight
 from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
 from tb_tpuprof.trace.trace import Trace
@@ -47,7 +47,7 @@ def slow_stage(trace: Trace) -> SlowStage | None:
     """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage takes time."""
     pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
     stage = pipeline.bottleneck_stage if pipeline else None
-    if pipeline is None or stage is None:
+    if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
         return None
     return _with_gain(trace, pipeline, stage.name)
 

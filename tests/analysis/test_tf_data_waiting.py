@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tb_tpuprof.analysis.input_stage import slow_stage
 from tb_tpuprof.analysis.tf_data import Pipeline, call, parameters_of, pipelines
 from tb_tpuprof.analysis.tf_data_advice import described, waiting
-from tb_tpuprof.analysis.tf_data_finding import by_weight, found_of, sentence, slow_stage
+from tb_tpuprof.analysis.tf_data_finding import by_weight, found_of, sentence
 from tb_tpuprof.analysis.tf_data_source import source_of
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.test_tf_data import MAP, PREFETCH, RANGE, ROOT, event, plane
@@ -203,6 +204,8 @@ def test_a_validation_outside_of_the_steps_neither_comes_first_nor_colours_the_p
     assert (len(training.calls), len(validation.calls)) == (8, 6)
     assert validation.max_ps > training.max_ps
     assert found_of(trace, training).level == "good"
+    stage = slow_stage(trace)  # what the overview names
+    assert stage is None or stage.pipeline == training.name
     found = found_of(trace, validation)
     assert (found.level, found.waiting.of) == ("unknown", "outside")
     assert "runs outside of the steps" in sentence(validation, found, "h", None)

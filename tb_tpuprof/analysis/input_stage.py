@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.steps import steps
-from tb_tpuprof.analysis.tf_data import Pipeline, pipelines
-from tb_tpuprof.analysis.tf_data_advice import user_call
+from tb_tpuprof.analysis.tf_data import Pipeline
+from tb_tpuprof.analysis.tf_data_advice import user_call, waiting
+from tb_tpuprof.analysis.tf_data_finding import by_weight
 from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
@@ -43,11 +44,10 @@ class SlowStage:
 
 @once
 def slow_stage(trace: Trace) -> SlowStage | None:
-    """Of the pipeline that its page opens on: the slowest of a host. None where no stage takes time."""
-    found = [pipeline for pipeline in pipelines(trace) if pipeline.kind == "Host"]
-    pipeline = max(found, key=lambda one: one.max_ps, default=None)
+    """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage takes time."""
+    pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
     stage = pipeline.bottleneck_stage if pipeline else None
-    if pipeline is None or stage is None:
+    if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
         return None
     return _with_gain(trace, pipeline, stage.name)
 
@@ -55,7 +55,7 @@ def slow_stage(trace: Trace) -> SlowStage | None:
 def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
     """The change that promises most, by the upper end of its interval."""
     mean_ps = float(steps(trace).duration_ps.mean()) if len(steps(trace)) else 0.0
-    estimates = [one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps]
+    estimates = [one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps and not one.is_no_gain]
     best: Estimate | None = min(estimates, key=_upper_ps, default=None)
     if best is None or best.step_ps is None or best.step_ps[1] >= mean_ps:
         return SlowStage(pipeline.name, stage)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.recommend import Level
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.analysis.tf_data import Pipeline, Stage, parameters_of, pipelines
@@ -42,17 +41,6 @@ class Found:
     advice: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SlowStage:
-    """For pages that only point to a pipeline: its name, the sentence on its slow stage, what a change would gain, what to do."""
-
-    pipeline: str
-    level: Level
-    text: str
-    gain: str
-    advice: str
-
-
 def found_of(trace: Trace, pipeline: Pipeline) -> Found:
     """What is said of a pipeline of a host."""
     waits, stage = waiting(trace, pipeline), pipeline.bottleneck_stage
@@ -62,20 +50,6 @@ def found_of(trace: Trace, pipeline: Pipeline) -> Found:
     if waits.is_contended:
         return Found(waits, level, named, work, estimates, "", _CONTENDED)
     return Found(waits, level, named, work, estimates, _gain(estimates), advice(pipeline, evidence(trace, pipeline)))
-
-
-@once
-def slow_stage(trace: Trace) -> SlowStage | None:
-    """The stage that a host's steps wait for, where they do: of the pipeline that feeds them."""
-    mine = [pipeline for pipeline in by_weight(trace) if pipeline.kind == "Host"]
-    if not mine:
-        return None
-    found = found_of(trace, mine[0])
-    if found.level not in ("warn", "bad") or found.waiting.is_contended:
-        return None
-    return SlowStage(
-        mine[0].name, found.level, f"The slow stage of the input is {found.stage}, with {found.work}.", found.gain, found.advice[0]
-    )
 
 
 def by_weight(trace: Trace) -> list[Pipeline]:

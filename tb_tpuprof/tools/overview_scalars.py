@@ -105,7 +105,7 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
     for name, title, (unit, amount, peak, share) in rates:
         if not amount:
-            note = "the trace does not tell the work of operations"
+            note = "the trace has no FLOP or byte counts"
         elif not peak:
             note = f"the peak of {machine.device} is not known: name it in a file ({PEAKS_VARIABLE})"
         else:

@@ -243,7 +243,7 @@ def _tpu_host(plane: PlaneWriter, job: TpuJob) -> None:
             marks: dict[str, Stat] = {"_r": 1, "step_num": job.first_step + step, "_pt": _LAUNCH, "_p": 1 + step}
             plane.event(main, "train", start, length - PS_PER_US, marks)
         plane.event(main, "infeed_enqueue:InfeedEnqueueTuple", start, job.host_busy * length)
-    plane.event(main, "done:NoOp", sum(spans[-1]) - PS_PER_US, PS_PER_US)
+    plane.event(main, "done:NoOp", sum(spans[-1]) - PS_PER_US if spans else 0, PS_PER_US)
     _further_threads(plane, job, job.host_busy)
 
 

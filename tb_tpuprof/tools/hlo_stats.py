@@ -180,7 +180,7 @@ def _is_outside(ops: HloOps) -> npt.NDArray[np.bool_]:
 
 def _scalars(ops: HloOps) -> dict[str, Scalar]:
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
-    note = "of the time from the first operation to the last" if ops.kind != "CPU" else "threads run side by side: not known"
+    note = "no compiled operation runs, from the first one to the last" if ops.kind != "CPU" else "threads run side by side: not known"
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     return {
         "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),

@@ -121,7 +121,10 @@ def _scalars(tree: OpTree, found: Found) -> dict[str, Scalar]:
     return {
         "busy_ps": Scalar(ops.busy_ps, "ps", "Time of operations", busy_note(ops)),
         "idle_fraction": Scalar(
-            idle, "fraction", "Idle", "from the first operation to the last" if idle is not None else "threads run side by side: not known"
+            idle,
+            "fraction",
+            "Idle",
+            "no compiled operation runs, from the first one to the last" if idle is not None else "threads run side by side: not known",
         ),
         "flops_fraction": Scalar(used(flops, peaks.flops_per_s), "fraction", "FLOPS utilization", note(flops, peaks.flops_per_s)),
         "hbm_fraction": Scalar(used(hbm, peaks.bytes_per_s[0]), "fraction", "HBM utilization", note(hbm, peaks.bytes_per_s[0])),

@@ -95,7 +95,8 @@ def test_copies_to_a_gpu_count_as_input() -> None:
              "MemcpyHtoD": {"correlation_id": 1}, "kernel": {"correlation_id": 2}},
         )
     )  # fmt: skip
-    assert found.input_fraction.tolist() == pytest.approx([12 / 45])  # from the mark on the host to the last kernel's end
+    # The step lasts from its mark on the host to the end of the kernel that it launched.
+    assert found.input_fraction.tolist() == pytest.approx([12 / 45])
     assert copy_fraction(found.steps) == pytest.approx(12 / 45)
     assert "fewer, larger arrays" in input_advice(found, "bad")[0].text
 

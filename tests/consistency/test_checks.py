@@ -54,7 +54,15 @@ def pages() -> Pages:
     peaks = {"peak_hbm_bytes_per_s": Scalar(1e12, "bytes_per_s", "Peak")}
     pod = Payload("pod_viewer", "run", overview.hosts, {"stragglers": _gain(10.0)}, {"step_ps": Scalar(60.0, "ps", "Step time")})
     roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
-    return {one.tool: one for one in (overview, input_page, hlo, roofline, pod)}
+    listed = {"chosen": _call("Filter"), "pipelines": _call("Filter")}
+    slow = Verdict("bad", "Highly input-bound: its bottleneck is `Filter`.", "input")
+    tf_data = Payload("tf_data_bottleneck_analysis", "run", overview.hosts, listed, {}, slow)
+    return {one.tool: one for one in (overview, input_page, hlo, roofline, pod, tf_data)}
+
+
+def _call(stage: str) -> Table:
+    names = (("host", "a"), ("pipeline", "Host:0"), ("bottleneck_long_name", stage))
+    return Table("Calls", tuple(text_column(name, name, (text,)) for name, text in names))
 
 
 def _shares(*values: float) -> Table:
@@ -131,6 +139,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [
     ("savings are smaller", "pod_viewer", table("stragglers", _gain(61.0)), "a gain of 61 ps"),
     ("words fit the framework", "hlo_stats", detail("Avoid block_until_ready in each step."), "'block_until_ready' on a run of PyTorch"),
     ("words fit the framework", "overview_page", table("recommendations", _advice("Use Keras.")), "'Keras'"),
+    ("marks agree", "tf_data_bottleneck_analysis", table("chosen", _call("Prefetch")), "marks `Prefetch`"),
     ("verdicts agree", "input_pipeline_analyzer", lambda one: replace(one, verdict=Verdict("good", "Not input-bound.")), "is good"),
 ]  # fmt: skip
 
@@ -177,3 +186,16 @@ def test_names_from_the_trace_may_name_any_framework() -> None:
 )
 def test_words_of_frameworks(text: str, framework: str, words: list[str]) -> None:
     assert foreign_words(text, framework) == words
+
+
+def test_a_gpu_that_idles_for_unlike_times_on_two_pages_is_found() -> None:
+    overview, pod = pages()["overview_page"], pages()["pod_viewer"]
+    idle = {**overview.scalars, "device_idle_fraction": Scalar(0.302, "fraction", "GPU idle", "of the steps")}
+    both = {
+        "overview_page": replace(overview, scalars={**idle, "device_busy_ps": Scalar(None, "ps", "Device busy")}),
+        "pod_viewer": replace(pod, scalars={**pod.scalars, "n_steps": Scalar(3, "count", "Steps")}),
+    }
+    for share, n in ((0.3021, 0), (0.651, 1)):
+        theirs = {**both["pod_viewer"].scalars, "all_idle_fraction": Scalar(share, "fraction", "All idle at once")}
+        found = violations({**both, "pod_viewer": replace(both["pod_viewer"], scalars=theirs)})
+        assert [one.rule for one in found] == ["idle times agree"] * n

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import charge
+from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.nesting import event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
@@ -71,6 +72,9 @@ def _annotated(trace: Trace, event_class: Classes) -> _Marked:
     lasting = end > begin
     number, begin, end, rows = number[lasting], begin[lasting], end[lasting], rows[lasting]
     call, until = run_ends(trace)
+    if not len(call):  # several devices: their operations are in the step that called them; a region of the pool can last into the next
+        runs = cpu_runs(trace)
+        call, until = runs.event, runs.end_ps
     if not len(call):
         call = _counted(trace, event_class, rows)
         until = event_ends(trace, call)

@@ -105,7 +105,7 @@ def _with_running_sum(listed: list[Row]) -> list[Row]:
     """Rows with the sum of the device time's shares so far: the peer's shares have idle time in them."""
     total = 0.0
     for row in listed:
-        total += number(row["device_time_fraction"])
+        total += number(row.get("device_time_fraction"))  # on CPUs there is no such column
         row["cumulative_device_fraction"] = total
     return listed
 

@@ -69,6 +69,8 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "steps that the capture's start or end may have cut are left out, as on the overview": _CUT_STEPS,
     "each GPU is a core; the peer has one per host": _GPU_CORES,
     "the host ran no operation": (f"{_PROOFS}test_a_host_without_operations_idles_in_no_span",),
+    "122 % of the peak is shown": ("analysis/test_roof_excess.py::test_the_number_is_shown_as_it_is",),
+    "a step's annotation contains what the GPUs did for it": (f"{_STEPS}test_a_step_s_annotation_that_contains_its_kernels_is_the_step",),
     # live_corpus.py: kernels, memories and pods of real runs
     "times since the trace's start": (f"{_MEMORY}test_threads_interleave_by_absolute_time",),
     "allocations of earlier steps that are still there": _ACTIVE,
@@ -103,7 +105,6 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "analysis/test_peaks.py::test_the_data_sheet_wins_where_the_tracer_halves_the_bandwidth",
         "analysis/test_peaks.py::test_of_the_real_trace_it_is_what_rocm_states",
     ),
-    "122 % of the peak is shown": ("analysis/test_roof_excess.py::test_the_number_is_shown_as_it_is",),
     "XLA:CPU's operations are listed": ("analysis/test_ops.py::test_xla_on_the_cpu_where_there_is_no_device",),
     "no compiled operation, so no page": ("tools/test_hlo_stats.py::test_without_compiled_operations_it_says_why",),
     "there are no steps; the peer's average of none": _NO_STEPS,

@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_waits import StepWait
-from tb_tpuprof.analysis.steps import StepParts
+from tb_tpuprof.analysis.steps import StepParts, steps
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -139,8 +139,15 @@ def loader_events(trace: Trace) -> Rows:
 
 @once
 def loader_wait(trace: Trace) -> LoaderWait | None:
-    """How long a host's steps fetch batches, all of them together (none left out at the ends); None where no fetch was traced."""
-    found, rows = windows(trace), loader_events(trace)
+    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced in them."""
+    found = windows(trace)
+    shown = np.flatnonzero(np.isin(found.group, steps(trace).number))
+    return _fetches(trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown]))
+
+
+def _fetches(trace: Trace, found: Windows) -> LoaderWait | None:
+    """As `loader_wait`, in the given windows."""
+    rows = loader_events(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
     event, window = in_windows(start, start + trace.events["duration_ps"][rows], found)
     if not len(event):
@@ -161,7 +168,7 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
 
 def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
     """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
-    found, time_ps = loader_wait(trace), class_ps[:, TimeClass.HOST_WAIT_INPUT]
+    found, time_ps = _fetches(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
     return (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
 
 

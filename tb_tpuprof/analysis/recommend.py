@@ -28,6 +28,7 @@ THRESHOLDS = {
 LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth a thought
 MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
+_WORTH_SAYING = 0.001
 _MIXED_PRECISION = {
     PYTORCH: "mixed precision (`torch.autocast`)", TENSORFLOW: "mixed precision (`mixed_bfloat16` or `mixed_float16`)",
     JAX: "computing in bfloat16 (mixed precision)",
@@ -180,7 +181,16 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
         return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work between operations."
     if kind == "CPU":
         return f"Untraced: for {time} of each step nothing traced ran. It is Python or other host work, or waiting, possibly for data."
-    return f"{kind} idle: for {time} of each step the {kind} had nothing to do. It waited for Python or other host work, possibly for data."
+    beside = ", besides its waits for data," if _waits_on_host(steps) >= _WORTH_SAYING else ""
+    rest = "It waited for Python or other host work" + ("." if beside else ", possibly for data.")
+    return f"{kind} idle: for {time} of each step{beside} the {kind} had nothing to do. {rest}"
+
+
+def _waits_on_host(steps: Steps) -> float:
+    """Share of the steps in which the host waited for data and no device worked."""
+    whole = int(steps.duration_ps.sum())
+    classes = [TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_WAIT_LOADER]
+    return int(steps.class_ps[:, classes].sum()) / whole if whole else 0.0
 
 
 def _python_sentence(how: str, time: str, steps: Steps) -> str:

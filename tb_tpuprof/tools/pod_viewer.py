@@ -139,7 +139,7 @@ def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
         found["wait_fraction"] = Scalar(waits, "fraction", "Waiting for others", "in collectives and receiving")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
         found["copy_wait_fraction"] = Scalar(share(Part.COPY_WAIT), "fraction", "Waiting for copies", "asynchronous ones, mean per core")
-    found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core")
+    found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core, without waiting for input")
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / total
         found["all_idle_fraction"] = Scalar(idle, "fraction", "All idle at once", "nothing runs on any core of a host")

@@ -108,7 +108,7 @@ def check_steps(session: Session, plain: dict[str, Any]) -> None:
             assert fetched / US == pytest.approx(facts["loader"], rel=0.01, abs=0.01)
             assert found.category_ps("input")[i] >= fetched
     waits = session.get(loader_wait, host)
-    fetched = sum(facts["loader"] for facts in plain["steps"].values())
+    fetched = sum(expected[name]["loader"] for name in names)
     assert (waits.total_ps / US if waits else 0.0) == pytest.approx(fetched, rel=0.01, abs=0.01)
 
 

@@ -80,16 +80,20 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
     why = "" if n else "there are no steps"
     if kind == "CPU":
         result["host_compute_fraction"] = _share(steps.fraction("host_compute") if n else None, "Host compute", why)
-        for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
-            if steps.fraction(category) >= _WORTH_A_TILE:
-                result[f"{category}_fraction"] = _share(steps.fraction(category), title, "no operation ran meanwhile")
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")
         result["device_compute_fraction"] = _share(steps.fraction("device_compute") if n else None, "Device compute", why)
+    for category, title in (("host_python", "Python"), ("host_wait", "Waiting")):
+        if steps.fraction(category) >= _WORTH_A_TILE:
+            result[f"{category}_fraction"] = _share(steps.fraction(category), title, "no operation ran meanwhile")
     idle = run.facts.idle_fraction
     if kind == "CPU" or (kind == "GPU" and n and idle is not None and abs(steps.fraction("other") - idle) >= _SAME):
-        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", why or "nothing traced ran")
+        result["other_fraction"] = _share(steps.fraction("other") if n else None, "Other", why or _unsaid(kind))
     return result
+
+
+def _unsaid(kind: str) -> str:
+    return "nothing traced ran" if kind == "CPU" else f"the {kind} idled, and nothing traced says why"
 
 
 def _use_scalars(run: Run) -> dict[str, Scalar]:

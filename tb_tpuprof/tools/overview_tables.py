@@ -48,13 +48,13 @@ _TPU_TITLES = {"input": "Infeed", "output": "Outfeed", "device_compute": "Comput
 _TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
 
 
-_HOSTS_ONLY = ("host_python", "host_wait")  # steps of devices say nothing of these
+_NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's own steps say nothing of these
 
 
 def titles(kind: str) -> dict[str, str]:
     """Titles of the categories that steps have on hardware of a kind (CPU, GPU, TPU)."""
     named = {**TITLES, **(_TPU_TITLES if kind == "TPU" else {})}
-    return {category: title for category, title in named.items() if kind == "CPU" or category not in _HOSTS_ONLY}
+    return {category: title for category, title in named.items() if kind != "TPU" or category not in _NOT_ON_TPUS}
 
 
 def _number(name: str, title: str, values: npt.NDArray[Any], unit: Unit, description: str = "") -> Column:

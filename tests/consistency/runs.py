@@ -18,6 +18,7 @@ from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xs
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_pod import Pod, pod_hosts
 
+GPU_CAPTURES = Path(__file__).parents[1] / "data" / "gpu"
 _TRACES = (".json", ".json.gz", ".pb", ".pb.gz", ".riegeli")
 _MIXED = Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)
 _TPU = TpuJob(parts=_MIXED, n_steps=7)
@@ -83,8 +84,14 @@ def payloads(path: str) -> dict[str, Payload]:
     return result
 
 
+def captured() -> dict[str, str]:
+    """Jobs that ran on a GPU, which this project captured."""
+    return {file.name.partition(".")[0]: str(file) for file in sorted(GPU_CAPTURES.glob("*.gz"))}
+
+
 def all_runs(folder: Path) -> dict[str, str]:
     """Every run by name with its path; generated ones are written below the folder."""
     made = {f"generated/{name}": str(write_run(folder / name, files)) for name, files in generated().items()}
     demo = {f"demo/{name}": str(path) for name, path in demo_runs().items()}
-    return {**demo, **made, **{f"corpus/{name}": path for name, path in corpus_runs().items()}}
+    gpu = {f"captured/{name}": path for name, path in captured().items()}
+    return {**demo, **gpu, **made, **{f"corpus/{name}": path for name, path in corpus_runs().items()}}

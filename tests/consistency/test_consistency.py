@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.errors import ProfilerError
 from tests.consistency.checks import violations
-from tests.consistency.runs import corpus_runs, generated, payloads
+from tests.consistency.runs import captured, corpus_runs, generated, payloads
 from tests.golden_files import demo_runs
 from tests.synthetic import write_run
 
@@ -31,6 +31,11 @@ def _fits(name: str, rule: str, pages: str, known: tuple[str, str, str]) -> bool
 @pytest.mark.parametrize("log", sorted(demo_runs()))
 def test_pages_of_the_demo_agree(log: str) -> None:
     check(f"demo/{log}", str(demo_runs()[log]))
+
+
+@pytest.mark.parametrize("name", sorted(captured()))
+def test_pages_of_captured_runs_agree(name: str) -> None:
+    check(f"captured/{name}", captured()[name])
 
 
 @pytest.mark.parametrize("name", sorted(generated()))

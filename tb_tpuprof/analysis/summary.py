@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_tpuprof.analysis.category_sentence import OpCategories, host_categories
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.facts import HostFacts, host_facts
 from tb_tpuprof.analysis.framework_calls import Call, framework_calls
@@ -13,7 +14,9 @@ from tb_tpuprof.analysis.memo import together
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats
 from tb_tpuprof.analysis.peaks import problem
-from tb_tpuprof.analysis.pytorch_steps import late_notice
+from tb_tpuprof.analysis.pytorch_steps import LoaderWait, late_notice, loader_wait
+from tb_tpuprof.analysis.roof_excess import Excess, roof_excesses
+from tb_tpuprof.analysis.roofline import Roofs, roofs
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.analysis.utilization import Utilization, utilization
@@ -26,6 +29,7 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 @dataclass(frozen=True)
 class Summary:
     """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`: what advice can cite.
+    `excesses`: operations above one of the `roofs`. `loader`: how long PyTorch's loader takes.
 
     The steps of `facts` tell waiting for input from idling as the input pipeline's analysis does (`waiting`).
     """
@@ -37,6 +41,10 @@ class Summary:
     has_loop_ops: bool
     versions: tuple[tuple[str, str], ...]
     use: Utilization
+    categories: OpCategories
+    excesses: tuple[Excess, ...]
+    roofs: Roofs
+    loader: LoaderWait | None
     calls: tuple[Call, ...] = ()
 
     @property
@@ -60,7 +68,7 @@ def summary(trace: Trace) -> Summary:
     together(trace, waiting, op_stats, parents)
     return Summary(
         host_facts(trace), op_stats(trace), _notices(trace), trace.n_events, groups(trace).has_loop_ops, _versions(trace),
-        utilization(trace), framework_calls(trace),
+        utilization(trace), host_categories(trace), roof_excesses(trace), roofs(trace), loader_wait(trace), framework_calls(trace),
     )  # fmt: skip
 
 

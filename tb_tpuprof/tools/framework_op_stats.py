@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.combine import sum_hardware
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.facts import host_facts
-from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN
+from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.gpu_ops import transfer_ps
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
@@ -52,7 +52,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    ops = sum_op_stats(session.map(op_stats, hosts, roof_excesses, host_facts))
+    ops = sum_op_stats(session.map(op_stats, hosts, host_facts, roof_excesses, roofs, software))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]
     notices += excess_notices([one for found in session.map(roof_excesses, hosts) for one in found], first_roofs(session.map(roofs, hosts)))

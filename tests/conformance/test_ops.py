@@ -19,6 +19,10 @@ MORE_OPS = {
     ("xprof_gpu_multi_worker__GPU-multi-worker", "Device"): (
         "kernels without `tf_op` are named by the line of operations in the file: the peer calls GPUs all idle that computed for 59 ms"
     ),
+    **{
+        (f"tracelens_mi300_jax__{name}", "Device"): "kernels of no operation have rows: the peer calls a GPU idle that runs them"
+        for name in ("jax08_attention", "jax08_gemm", "jax_conv_minimal_08")
+    },
 }
 # (run, side): idle times that differ, and why.
 OTHER_IDLE = {
@@ -77,6 +81,23 @@ def test_idle_time_is_the_peers(name: str, side: str) -> None:
     if "IDLE" not in peer or (name, side) in OTHER_IDLE:
         return
     assert mine.idle_ps / PS_PER_US == pytest.approx(peer["IDLE"]["total_self_time"], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tracelens_mi300")])
+def test_idle_time_differs_by_the_kernels_of_no_operation(name: str) -> None:
+    """Counted in the events alone: kernels on streams that name no instruction. With them the peer's idle time is ours."""
+    mine, peer = ours(name, "Device"), theirs(name, "Device")
+    unnamed = 0
+    for trace in (open_session(name).trace(host) for host in open_session(name).hosts):
+        named = set(trace.event_stats.texts("hlo_op").owner.tolist())
+        for line in range(len(trace.lines)):
+            if trace.plane_names[trace.lines["plane"][line]].startswith("/device:GPU") and trace.line_names[line].startswith("Stream"):
+                rows_of_line = range(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+                names = {row: trace.strings[trace.metadata["name"][trace.events["metadata"][row]]] for row in rows_of_line}
+                chosen = [row for row in rows_of_line if row not in named and not names[row].startswith(("Memcpy", "Memset"))]
+                unnamed += int(trace.events["duration_ps"][chosen].sum())
+    assert unnamed > 0
+    assert mine.idle_ps + unnamed == pytest.approx(peer["IDLE"]["total_self_time"] * PS_PER_US, abs=1000)
 
 
 def test_shares_are_the_peers() -> None:

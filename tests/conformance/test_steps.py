@@ -34,6 +34,25 @@ MORE_STEPS = {
 }
 
 
+# Runs whose GPUs ran kernels in a step that another step had launched, or none. The peer calls the GPU idle meanwhile.
+OTHERS_KERNELS = {"xprof_gpu_multi_worker__GPU-multi-worker"}
+
+
+def busy_ps(trace: Trace, first: int, last: int) -> int:
+    """How long any stream of a GPU runs anything between two moments, counted in the events alone."""
+    spans = []
+    for line in range(len(trace.lines)):
+        if trace.plane_names[trace.lines["plane"][line]].startswith("/device:GPU") and "Stream" in trace.line_names[line]:
+            rows_of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+            start, duration = trace.events["start_ps"][rows_of_line].tolist(), trace.events["duration_ps"][rows_of_line].tolist()
+            spans += [(max(a, first), min(a + b, last)) for a, b in zip(start, duration, strict=True) if a < last and a + b > first]
+    total, reached = 0, first
+    for begin, end in sorted(spans):
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
 def found_steps(name: str, as_peer_groups: bool) -> Steps:
     session = open_session(name)
     traces = [session.trace(host) for host in session.hosts]
@@ -82,7 +101,14 @@ def test_every_part_of_every_step_is_the_peers_where_events_are_grouped_alike(na
             mine["host_compute"], mine["input"] = swept, int(ours.class_ps[i, TimeClass.HOST_WAIT_INPUT]) / PS_PER_MS
             rest = sum(time for category, time in mine.items() if category != "other")
             mine["other"] = int(ours.duration_ps[i]) / PS_PER_MS - rest
-        assert mine == pytest.approx({category: row[column] for category, column in COLUMNS.items()}, abs=1e-6), step
+        peer = {category: row[column] for category, column in COLUMNS.items()}
+        if name in OTHERS_KERNELS:
+            session = open_session(name)
+            first, last = int(ours.start_ps[i]), int(ours.start_ps[i] + ours.duration_ps[i])
+            more = busy_ps(session.trace(session.hosts[0]), first, last) / PS_PER_MS - peer["device_compute"]
+            assert more > 0
+            peer["device_compute"], peer["other"] = peer["device_compute"] + more, peer["other"] - more
+        assert mine == pytest.approx(peer, abs=1e-6), step
 
 
 @pytest.mark.parametrize("name", ["own_jax_cpu__mlp", "own_tf_cpu__remote_capture"])

@@ -6,7 +6,6 @@ import os
 import tarfile
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace import schema
 from tests.ingest.chrome_files import Event, loaded, phases, plain_durations, ps, rows
+from tests.truth.plain_kineto import MTIA_OTHERS, is_kernel
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "none"))
 FOLDERS = ("catapult", "hta", "kineto_samples", "tracelens_torch", "tensorboard_review", "tpu_inference_480b", "reactant")
@@ -86,51 +86,23 @@ def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
         pytest.skip("no trace of PyTorch")
     trace = open_trace(str(path))
     events, _ = loaded(path)
-    kernels = [event for event in events if event.get("cat") in ("kernel", "Kernel")]
+    kernels = [event for event in events if is_kernel(event)]
     theirs: Counter[str] = Counter()
     for event in kernels:
         theirs[event["name"]] += ps(event["dur"])
-    on_device = np.array([trace.plane_names[plane].startswith("/device:GPU") for plane in trace.lines["plane"]], np.bool_)
+    on_device = np.array([trace.plane_names[plane].startswith("/device:") for plane in trace.lines["plane"]], np.bool_)
     derived = np.array([name.startswith(("Annotations", "Synchronization")) for name in trace.line_names], np.bool_)
     ours: Counter[str] = Counter()
     keep = (on_device & ~derived)[trace.event_line].tolist() if trace.n_events else []
     for (_, _, name, _, duration), kept in zip(rows(trace), keep, strict=True):
-        if kept and not name.startswith(("Memcpy", "Memset")):
+        if kept and not name.startswith(("Memcpy", "Memset")) and name not in MTIA_OTHERS:
             ours[name] += duration
     assert ours == theirs
     texts = trace.event_stats.texts("kernel_details")
-    assert len(texts.owner) == sum(
+    assert len(texts.owner) == len(kernels)
+    assert sum(bool(trace.strings[text]) for text in texts.value.tolist()) == sum(
         bool({"grid", "block", "registers per thread", "shared memory"} & set(event["args"])) for event in kernels
     )
-    launched = operation_of_kernels(events, kernels)
-    names = {int(row): trace.strings[int(text)] for row, text in zip(*trace.event_stats.texts("tf_op"), strict=True)}
-    on_stream = [i for i, kept in enumerate(keep) if kept and not rows_name(trace, i).startswith(("Memcpy", "Memset"))]
-    assert Counter(names.get(i, "") for i in on_stream) == Counter(launched)
-
-
-def rows_name(trace: Any, event: int) -> str:
-    return str(trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event]])))
-
-
-def operation_of_kernels(events: list[Event], kernels: list[Event]) -> list[str]:
-    """The operation of each kernel: by its external id, else by that of the call that launched it."""
-
-    def external(event: Event) -> int:
-        args = event.get("args", {})
-        return max(int(args.get("External id", 0)), int(args.get("external id", 0)))
-
-    calls: dict[int, int] = {}
-    operations: dict[int, str] = {}
-    for event in events:
-        if (
-            event.get("cat") in ("cuda_runtime", "Runtime", "cuda_driver")
-            and external(event) > 0
-            and event["args"].get("correlation", 0) > 0
-        ):
-            calls.setdefault(event["args"]["correlation"], external(event))
-        if event.get("cat") in ("cpu_op", "Operator") and external(event) > 0:
-            operations.setdefault(external(event), event["name"])
-    return [operations.get(external(k) if external(k) > 0 else calls.get(k["args"].get("correlation", 0), -1), "") for k in kernels]
 
 
 def test_ranks_of_an_archive_open_as_hosts_of_one_run(tmp_path: Path) -> None:

@@ -23,6 +23,18 @@ from tb_tpuprof.trace.trace import Trace
 BY_NAME, BY_DISPATCH, BY_STAT = range(3)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME, BY_DISPATCH or BY_STAT."""
+
+    rows: npt.NDArray[np.intp]
+    op: npt.NDArray[np.int64]
+    how: npt.NDArray[np.int8]
+
+    def __getitem__(self, kept: npt.NDArray[np.bool_]) -> _Found:
+        return _Found(self.rows[kept], self.op[kept], self.how[kept])
+
+
 class Names:
     """Operations by name, each with the first type that is known of it."""
 
@@ -42,17 +54,14 @@ class Names:
             self.can_be_eager[row] = can_be_eager
         return row
 
+    def of_functions(self) -> list[tuple[str, str]]:
+        """(name, type) of each operation."""
+        return list(zip(self.rows, self.types, strict=True))
 
-@dataclass(frozen=True)
-class _Found:
-    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME, BY_DISPATCH or BY_STAT."""
-
-    rows: npt.NDArray[np.intp]
-    op: npt.NDArray[np.int64]
-    how: npt.NDArray[np.int8]
-
-    def __getitem__(self, kept: npt.NDArray[np.bool_]) -> _Found:
-        return _Found(self.rows[kept], self.op[kept], self.how[kept])
+    def run_eagerly(self, found: _Found) -> list[tuple[str, str]]:
+        """The same where an operation runs eagerly: what a dispatch names is of that type, whatever kernel a function has for it."""
+        dispatched = set(found.op[found.how == BY_DISPATCH].tolist())
+        return [(name, name if row in dispatched else type_) for row, (name, type_) in enumerate(self.of_functions())]
 
 
 @once
@@ -63,9 +72,10 @@ def host_ops(trace: Trace) -> OpMetrics:
     `_ipl_stage_id`, `_ipl_stage_cat`), TensorFlow's eager executions (see `eager_runs`), events that take time and name their operation
     in the stat `tf_op`, such as launches, and, where there is no accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as
     `cpu_runs` has it, from its launch to its end). An allocation of memory for an operation is no execution of it, and an execution that
-    several of these nested events tell of is one. Self time is the duration minus the operations nested inside it on the same line. The
-    span is the sum over lines of the time from the first operation's start to the last one's end; of XLA's operations on the CPU, which
-    threads share, it is the sum over devices.
+    several of these nested events tell of is one. What runs eagerly and in functions under one name is two rows.
+
+    Self time is the duration minus the operations nested inside it on the same line. The span is the sum over lines of the time from the
+    first operation's start to the last one's end; of XLA's operations on the CPU, which threads share, it is the sum over devices.
     """
     names = Names()
     found = _executions(trace, names)
@@ -82,8 +92,9 @@ def host_ops(trace: Trace) -> OpMetrics:
     is_run = np.isin(rows, runs.event)
     duration[is_run], self_ps[is_run] = runs.elapsed_ps, runs.self_ps
     is_eager = (eager_ops(trace)[rows] | (found.how == BY_DISPATCH)) & np.array(names.can_be_eager, np.bool_)[found.op]
-    counted = Occurrences(found.op, duration, self_ps, is_eager)
-    return sum_occurrences(list(zip(names.rows, names.types, strict=True)), counted, _span_ps(trace, rows[~is_run]) + runs.span_ps)
+    # An operation of a function and an eager one that have the same name are two rows.
+    counted = Occurrences(found.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
+    return sum_occurrences(names.of_functions() + names.run_eagerly(found), counted, _span_ps(trace, rows[~is_run]) + runs.span_ps)
 
 
 def _executions(trace: Trace, names: Names) -> _Found:

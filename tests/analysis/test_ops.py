@@ -104,6 +104,19 @@ def test_an_eager_execution_is_its_kernel_named_by_its_dispatch() -> None:
     assert dict(zip(ops.name, ops.is_eager.tolist(), strict=True)) == {"MatMul": True, "Exp": True, "f/Exp": False}
 
 
+def test_what_runs_eagerly_and_in_functions_under_one_name_is_two_rows_on_any_number_of_hosts() -> None:
+    text = """
+        main   [EagerExecute                ]   [EagerExecute                ]
+        main    [EagerLocalExecute: MatMul ]     [EagerLocalExecute: MatMul ]
+        main      [EagerKernelExecute  ]            [EagerKernelExecute ]
+        other  [MatMul:FusedMatMul]
+        """
+    one = op_stats(drawing(text, {"EagerExecute": {"is_func": 0}}))
+    for ops, n in ((one.host, 1), (sum_op_stats([one, one, one]).host, 3)):
+        found = zip(ops.name, ops.type, ops.is_eager.tolist(), ops.n_occurrences.tolist(), ops.self_ps.tolist(), strict=True)
+        assert sorted(found) == [("MatMul", "FusedMatMul", False, n, n * 20 * PS), ("MatMul", "MatMul", True, 2 * n, n * 43 * PS)]
+
+
 def test_an_eager_execution_that_is_traced_by_its_type_as_well_counts_once_with_the_inner_time() -> None:
     """As on GPUs: with a launch inside of it. An input's stage inside of an eager fetch is an operation of its own."""
     ops = host_ops(

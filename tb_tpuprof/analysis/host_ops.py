@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.cpu_events import host_texts
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
+from tb_tpuprof.analysis.eager_runs import DISPATCH, eager_runs
 from tb_tpuprof.analysis.event_names import TENSORFLOW, UNKNOWN, hlo_op_type, parse_op
 from tb_tpuprof.analysis.grouping import eager_ops
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memory_events import ALLOCATION, DEALLOCATION
 from tb_tpuprof.analysis.nesting import nest_rows
 from tb_tpuprof.analysis.op_metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.trace.trace import Trace
+
+BY_NAME, BY_DISPATCH, BY_STAT = range(3)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Events that execute operations, ascending, the operation of each, and how it is known: BY_NAME, BY_DISPATCH or BY_STAT."""
+
+    rows: npt.NDArray[np.intp]
+    op: npt.NDArray[np.int64]
+    how: npt.NDArray[np.int8]
+
+    def __getitem__(self, kept: npt.NDArray[np.bool_]) -> _Found:
+        return _Found(self.rows[kept], self.op[kept], self.how[kept])
 
 
 class Names:
@@ -35,41 +54,88 @@ class Names:
             self.can_be_eager[row] = can_be_eager
         return row
 
+    def of_functions(self) -> list[tuple[str, str]]:
+        """(name, type) of each operation."""
+        return list(zip(self.rows, self.types, strict=True))
+
+    def run_eagerly(self, found: _Found) -> list[tuple[str, str]]:
+        """The same where an operation runs eagerly: what a dispatch names is of that type, whatever kernel a function has for it."""
+        dispatched = set(found.op[found.how == BY_DISPATCH].tolist())
+        return [(name, name if row in dispatched else type_) for row, (name, type_) in enumerate(self.of_functions())]
+
 
 @once
 def host_ops(trace: Trace) -> OpMetrics:
     """Occurrences, total and self time of the operations on the host's threads.
 
     Counted: events called `name:Type` (TensorFlow, JAX), `Iterator::…` (tf.data), copies, stages of input pipelines (stats
-    `_ipl_stage_id`, `_ipl_stage_cat`), events that name their operation in the stat `tf_op`, and, where there is no
-    accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as `cpu_runs` has it, from its
-    launch to its end). What names its operation only in `tf_op` may be no more than a memory allocation for it; it counts as an
-    occurrence all the same, as in other profilers. Self time is the duration minus
-    the operations nested inside it on the same line. The span is the sum over lines of the time from the first operation's
-    start to the last one's end; of XLA's operations on the CPU, which threads share, it is the sum over devices.
+    `_ipl_stage_id`, `_ipl_stage_cat`), TensorFlow's eager executions (see `eager_runs`), events that take time and name their operation
+    in the stat `tf_op`, such as launches, and, where there is no accelerator, XLA's operations on the CPU (stat `hlo_op`; each run as
+    `cpu_runs` has it, from its launch to its end). An allocation of memory for an operation is no execution of it, and an execution that
+    several of these nested events tell of is one. What runs eagerly and in functions under one name is two rows.
+
+    Self time is the duration minus the operations nested inside it on the same line. The span is the sum over lines of the time from the
+    first operation's start to the last one's end; of XLA's operations on the CPU, which threads share, it is the sum over devices.
     """
     names = Names()
-    op = _op_by_name(trace, names)
-    rows, op_of_row = _rows_by_name(trace, op)
-    for found_rows, found_op in (_rows_by_stage(trace, names), _rows_by_tf_op(trace, names), _rows_by_hlo_op(trace, names)):
-        if not len(rows):
-            rows, op_of_row = found_rows, found_op
-        elif len(found_rows):
-            order = np.argsort(np.concatenate((rows, found_rows)), kind="stable")
-            rows, op_of_row = np.concatenate((rows, found_rows))[order], np.concatenate((op_of_row, found_op))[order]
-            # An event that its own name makes an operation is not counted a second time by a stat.
-            fresh = np.append(True, rows[1:] != rows[:-1])
-            rows, op_of_row = rows[fresh], op_of_row[fresh]
-    if not len(rows):
+    found = _executions(trace, names)
+    if not len(found.rows):
         return no_ops()
-    _parent, self_ps = nest_rows(trace, rows)
+    parent, self_ps = nest_rows(trace, found.rows)
+    once_each, repeated = _told_once(found, parent)
+    if repeated:
+        found = once_each
+        _parent, self_ps = nest_rows(trace, found.rows)
+    rows = found.rows
     duration = trace.events["duration_ps"][rows]
     runs = cpu_runs(trace)
     is_run = np.isin(rows, runs.event)
     duration[is_run], self_ps[is_run] = runs.elapsed_ps, runs.self_ps
-    is_eager = eager_ops(trace)[rows] & np.array(names.can_be_eager, np.bool_)[op_of_row]
-    found = Occurrences(op_of_row, duration, self_ps, is_eager)
-    return sum_occurrences(list(zip(names.rows, names.types, strict=True)), found, _span_ps(trace, rows[~is_run]) + runs.span_ps)
+    is_eager = (eager_ops(trace)[rows] | (found.how == BY_DISPATCH)) & np.array(names.can_be_eager, np.bool_)[found.op]
+    # An operation of a function and an eager one that have the same name are two rows.
+    counted = Occurrences(found.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
+    return sum_occurrences(names.of_functions() + names.run_eagerly(found), counted, _span_ps(trace, rows[~is_run]) + runs.span_ps)
+
+
+def _executions(trace: Trace, names: Names) -> _Found:
+    """All that may execute an operation, each event once: what its own name says of it goes first."""
+    parts = [
+        (*_rows_by_name(trace, _op_by_name(trace, names)), BY_NAME),
+        (*_rows_by_stage(trace, names), BY_NAME),
+        (*_rows_by_dispatch(trace, names), BY_DISPATCH),
+        (*_rows_by_tf_op(trace, names), BY_STAT),
+        (*_rows_by_hlo_op(trace, names), BY_NAME),
+    ]
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return _Found(np.empty(0, np.intp), np.empty(0, np.int64), np.empty(0, np.int8))
+    hows = [np.full(len(rows), how, np.int8) for rows, _op, how in parts]
+    if len(parts) == 1:
+        return _Found(parts[0][0], parts[0][1], hows[0])
+    rows = np.concatenate([part[0] for part in parts])
+    order = np.argsort(rows, kind="stable")
+    found = _Found(rows, np.concatenate([part[1] for part in parts]), np.concatenate(hows))
+    found = _Found(found.rows[order], found.op[order], found.how[order])
+    return found[np.append(True, found.rows[1:] != found.rows[:-1])]
+
+
+def _told_once(found: _Found, parent: npt.NDArray[np.int32]) -> tuple[_Found, bool]:
+    """Each execution once, and whether any was there more often.
+
+    An event `MatMul:MatMul` right inside of the eager execution of MatMul (GPUs) is that execution, without the overhead around it. A
+    launch right inside of the operation that it works for is part of it.
+    """
+    if not (found.how != BY_NAME).any():
+        return found, False
+    inside = np.flatnonzero(parent >= 0)
+    inside = inside[found.op[inside] == found.op[parent[inside]]]
+    around = parent[inside]
+    is_kernel = (found.how[inside] == BY_NAME) & (found.how[around] == BY_DISPATCH)
+    how, kept = found.how.copy(), np.ones(len(found.rows), np.bool_)
+    how[inside[is_kernel]] = BY_DISPATCH
+    kept[around[is_kernel]] = False
+    kept[inside[found.how[inside] == BY_STAT]] = False
+    return _Found(found.rows, found.op, how)[kept], not kept.all()
 
 
 def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
@@ -121,15 +187,28 @@ def _rows_by_stage(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], np
     return rows, np.array(ops, np.int64)
 
 
+def _rows_by_dispatch(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """TensorFlow's eager executions: the operation's type is its name as well."""
+    rows, dispatch = eager_runs(trace)
+    ops = {}
+    for row in np.flatnonzero(np.bincount(dispatch)).tolist():
+        type_ = trace.strings[trace.metadata["name"][row]].removeprefix(DISPATCH)
+        ops[row] = names.add(type_, type_, can_be_eager=True)
+    return rows, _numbered(dispatch, ops)
+
+
 def _rows_by_tf_op(trace: Trace, names: Names) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """Events that work for an operation, such as launches, and say so."""
+    """Events that work for an operation, such as launches, and say so: not the marks of allocators, nor other instants."""
     rows, text = host_texts(trace, "tf_op")
+    works = trace.events["duration_ps"][rows] > 0
+    works &= ~metadata_named(trace, (ALLOCATION, DEALLOCATION))[trace.events["metadata"][rows]]
+    rows, text = rows[works], text[works]
     ops = {}
     for value in np.flatnonzero(np.bincount(text)).tolist():
         op = parse_op(trace.strings[value])
-        if op.name and op.name != "(null)":
-            ops[value] = names.add(op.name, op.type)
-    numbers = _numbered(text, {**dict.fromkeys(np.flatnonzero(np.bincount(text)).tolist(), -1), **ops}) if len(text) else text
+        named = op.name and op.name != "(null)"
+        ops[value] = names.add(op.name, op.type) if named else -1
+    numbers = _numbered(text, ops)
     return rows[numbers >= 0], numbers[numbers >= 0]
 
 

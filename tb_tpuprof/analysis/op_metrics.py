@@ -93,12 +93,13 @@ def sum_by(key: npt.NDArray[np.integer], value: Int64s, n: int) -> Int64s:
 
 
 def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
-    """Sum operations of several lines, devices or hosts by (program, name); the first type and provenance that is known stays."""
+    """Sum operations of several lines, devices or hosts by program, name and mode; the first type and provenance that is known stays."""
     given = [part for part in parts if len(part) or part.span_ps]
     if len(given) <= 1:
         return given[0] if given else no_ops()
-    rows: dict[tuple[int, str], int] = {}
-    at = np.array([rows.setdefault(key, len(rows)) for part in given for key in zip(part.program, part.name, strict=True)], np.int64)
+    rows: dict[tuple[int, str, bool], int] = {}
+    keys = (key for part in given for key in zip(part.program, part.name, part.is_eager.tolist(), strict=True))
+    at = np.array([rows.setdefault(key, len(rows)) for key in keys], np.int64)
     types, provenances = [""] * len(rows), [""] * len(rows)
     pairs = ((t, p) for part in given for t, p in zip(part.type, part.provenance, strict=True))
     for row, (type_, provenance) in zip(at.tolist(), pairs, strict=True):
@@ -109,7 +110,7 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
     flops, model_flops, n_bytes = (np.bincount(at, values, len(rows)).astype(np.float64) for values in work)
     is_eager = np.bincount(at[np.concatenate([part.is_eager for part in given])], minlength=len(rows)) > 0
     span_ps = sum(part.span_ps for part in given)
-    programs, names = tuple(program for program, _ in rows), tuple(name for _, name in rows)
+    programs, names = tuple(program for program, *_ in rows), tuple(name for _, name, _ in rows)
     return OpMetrics(
         names, tuple(types), count, time_ps, self_ps, is_eager, span_ps, programs, tuple(provenances), flops, model_flops, n_bytes
     )  # fmt: skip

@@ -17,4 +17,7 @@ def test_every_decoded_stat_is_asked_for_and_the_other_way_round() -> None:
     assert {name for name in declared if f'"{name}"' not in source} == set()
     asked = {name for one, many in ASKED.findall(source) for name in ([one] if one else re.findall(r"\"([^\"]+)\"", many))}
     assert len(asked) > 5
-    assert asked - declared == set()
+    # What only this project's reader of PyTorch's files writes is never read from an XSpace.
+    kineto = (PACKAGE / "ingest" / "kineto_collectives.py").read_text("utf-8")
+    own = {name for name in asked if name.startswith("comm_") and f'"{name}"' in kineto}
+    assert asked - declared - own == set()

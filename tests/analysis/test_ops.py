@@ -44,16 +44,118 @@ def test_host_operations_with_self_times_and_idle() -> None:
 def test_events_that_name_their_operation_in_a_stat() -> None:
     ops = host_ops(
         drawing(
-            "main  [MemoryAllocation][Add:Add       ][nameless]",
-            {"MemoryAllocation": {"tf_op": "x/Add"}, "Add:Add": {"tf_op": "other:Op"}, "nameless": {"tf_op": "(null)"}},
+            "main  [cudaLaunch     ][Add:Add       ][nameless]",
+            {"cudaLaunch": {"tf_op": "x/Add"}, "Add:Add": {"tf_op": "other:Op"}, "nameless": {"tf_op": "(null)"}},
         )
     )
-    assert rows(ops) == {"x/Add": ("", 1, 18, 18), "Add": ("Add", 1, 16, 16)}
+    assert rows(ops) == {"x/Add": ("", 1, 17, 17), "Add": ("Add", 1, 16, 16)}
 
 
 def test_an_operation_that_also_appears_without_its_type_is_one_operation() -> None:
-    ops = host_ops(drawing("main  [Allocate][x/Add:Add]", {"Allocate": {"tf_op": "x/Add"}}))
+    ops = host_ops(drawing("main  [launch  ][x/Add:Add]", {"launch": {"tf_op": "x/Add"}}))
     assert rows(ops) == {"x/Add": ("Add", 2, 21, 21)}
+
+
+def test_a_launch_inside_of_the_operation_that_it_works_for_is_part_of_it() -> None:
+    ops = host_ops(
+        drawing(
+            """
+            main  [x/Add:Add                     ] [launch]
+            main   [launch] [launch] [launch]
+            """,
+            {"launch": [{"tf_op": "x/Add"}, {"tf_op": "x/Mul"}, {"tf_op": "x/Add:Add"}, {"tf_op": "x/Add"}]},
+        )
+    )
+    assert rows(ops) == {"x/Add": ("Add", 2, 40, 32), "x/Mul": ("", 1, 8, 8)}
+
+
+def test_memory_for_an_operation_is_no_execution_of_it() -> None:
+    """Whether it is an instant, as TensorFlow writes it, or lasts: three operations, of which one only allocates."""
+    for duration in (0, PS):
+        events = [DrawnEvent("a/MatMul:MatMul", 10 * i * PS, 8 * PS) for i in range(3)]
+        events += [DrawnEvent("MemoryAllocation", (10 * i + 2) * PS, duration, {"tf_op": "a/MatMul"}) for i in range(3)]
+        events += [DrawnEvent("MemoryDeallocation", (10 * i + 9) * PS, duration, {"tf_op": "b/Mul"}) for i in range(2)]
+        events += [DrawnEvent("MemoryAllocation", 40 * PS, duration, {"tf_op": "c/Const:Const"}), DrawnEvent("b/Mul:Mul", 50 * PS, PS)]
+        events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
+        ops = host_ops(build([DrawnPlane("/host:CPU", {"main": events})]))
+        assert rows(ops) == {"a/MatMul": ("MatMul", 3, 24, 24), "b/Mul": ("Mul", 1, 1, 1)}
+        assert ops.span_ps == 51 * PS
+    marks = [DrawnEvent("MemoryAllocation", 0, 0, {"tf_op": "c/Const"}), DrawnEvent("mark", 5 * PS, 0, {"tf_op": "c/Const"})]
+    assert len(host_ops(build([DrawnPlane("/host:CPU", {"main": marks})]))) == 0
+
+
+def test_an_eager_execution_is_its_kernel_named_by_its_dispatch() -> None:
+    """Three operations on two threads, with the allocation inside; the function that is called runs its own operations."""
+    ops = host_ops(
+        drawing(
+            """
+            main   [EagerExecute                ] [EagerExecute              ] [EagerExecute                 ]
+            main    [EagerLocalExecute: MatMul ]   [EagerLocalExecute: Exp  ]   [EagerLocalExecute: MyStep  ]
+            main      [EagerKernelExecute  ]        [EagerKernelExecute  ]        [EagerKernelExecute  ]
+            main        [MemoryAllocation]
+            other  [EagerLocalExecute: Exp     ] [EagerLocalExecute: __inference_f_2]
+            other   [EagerKernelExecute  ]         [EagerKernelExecute  ]
+            other                                     [f/Exp:Exp]
+            """,
+            {"EagerExecute": [{"is_func": 0}, {"is_func": 0}, {"is_func": 1}], "MemoryAllocation": {"tf_op": "_MklMatMul"}},
+        )
+    )
+    assert rows(ops) == {"MatMul": ("MatMul", 1, 22, 22), "Exp": ("Exp", 2, 44, 44), "f/Exp": ("Exp", 1, 11, 11)}
+    assert dict(zip(ops.name, ops.is_eager.tolist(), strict=True)) == {"MatMul": True, "Exp": True, "f/Exp": False}
+
+
+def test_what_runs_eagerly_and_in_functions_under_one_name_is_two_rows_on_any_number_of_hosts() -> None:
+    text = """
+        main   [EagerExecute                ]   [EagerExecute                ]
+        main    [EagerLocalExecute: MatMul ]     [EagerLocalExecute: MatMul ]
+        main      [EagerKernelExecute  ]            [EagerKernelExecute ]
+        other  [MatMul:FusedMatMul]
+        """
+    one = op_stats(drawing(text, {"EagerExecute": {"is_func": 0}}))
+    for ops, n in ((one.host, 1), (sum_op_stats([one, one, one]).host, 3)):
+        found = zip(ops.name, ops.type, ops.is_eager.tolist(), ops.n_occurrences.tolist(), ops.self_ps.tolist(), strict=True)
+        assert sorted(found) == [("MatMul", "FusedMatMul", False, n, n * 20 * PS), ("MatMul", "MatMul", True, 2 * n, n * 43 * PS)]
+
+
+def test_an_eager_execution_that_is_traced_by_its_type_as_well_counts_once_with_the_inner_time() -> None:
+    """As on GPUs: with a launch inside of it. An input's stage inside of an eager fetch is an operation of its own."""
+    ops = host_ops(
+        drawing(
+            """
+            main  [EagerExecute                           ] [EagerExecute                         ]
+            main   [EagerLocalExecute: MatMul            ]   [EagerLocalExecute: IteratorGetNext ]
+            main    [EagerKernelExecute                 ]     [EagerKernelExecute             ]
+            main     [MatMul:MatMul            ]                [Iterator::Prefetch]
+            main       [cudaLaunch]
+            """,
+            {"EagerExecute": {"is_func": 0}, "cudaLaunch": {"tf_op": "MatMul"}},
+        )
+    )
+    assert rows(ops) == {
+        "MatMul": ("MatMul", 1, 27, 27),
+        "IteratorGetNext": ("IteratorGetNext", 1, 33, 13),
+        "Iterator::Prefetch": ("Dataset", 1, 20, 20),
+    }
+    assert ops.is_eager.tolist() == [name != "Iterator::Prefetch" for name in ops.name]
+
+
+def asynchronous(kernels: str) -> OpMetrics:
+    drawn = f"""
+        main   [EagerLocalExecute: Exp]   [EagerLocalExecute: MatMul] [EagerLocalExecute: Exp]
+        queue  {kernels}
+        """
+    return host_ops(drawing(drawn))
+
+
+def test_an_operation_that_another_thread_runs_later_takes_what_its_kernel_takes() -> None:
+    ops = asynchronous("       [EagerKernelExecute ]   [EagerKernelExecute          ] [EagerKernelExecute    ]")
+    assert rows(ops) == {"Exp": ("Exp", 2, 45, 45), "MatMul": ("MatMul", 1, 30, 30)}
+    # Of two kernels for three dispatches nobody knows whose they are.
+    ops = asynchronous("                               [EagerKernelExecute          ] [EagerKernelExecute    ]")
+    assert rows(ops) == {"Exp": ("Exp", 2, 48, 48), "MatMul": ("MatMul", 1, 27, 27)}
+    # A kernel that began before its dispatch is another one's.
+    ops = asynchronous("       [EagerKernelExecute ][EagerKernelExecute] [EagerKernelExecute    ]")
+    assert rows(ops) == {"Exp": ("Exp", 2, 48, 48), "MatMul": ("MatMul", 1, 27, 27)}
 
 
 def test_xla_on_the_cpu_where_there_is_no_device() -> None:

@@ -167,6 +167,7 @@ def step_times(tool: str, payload: Payload, properties: Row) -> list[Compared]:
     return found
 
 
+_NOT_SHOWN_WHERE_NONE = ("device_eager_fraction",)  # the overview leaves such a share out where it is 0; the peer prints 0.0 %
 _GPU_COLUMNS = {
     "device_compute": "deviceComputeTimeMs", "device_to_device": "deviceToDeviceTimeMs", "device_collectives": "deviceCollectivesTimeMs",
     "host_compute": "hostComputeTimeMs", "kernel_launch": "kernelLaunchTimeMs", "input": "infeedTimeMs", "output": "outfeedTimeMs",
@@ -218,7 +219,8 @@ def overview(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared]:
     shares["device_op_time_eager_percent"] = "device_eager_fraction"
     for theirs, ours in shares.items():
         scalar = payload.scalars.get(ours)
-        value = times_100(scalar.value) if scalar else None
+        absent = 0.0 if ours in _NOT_SHOWN_WHERE_NONE else None
+        value = times_100(scalar.value) if scalar else absent
         found.append(Compared(tool, theirs, None if value is None else round(float(value), 1), percent(said.get(theirs))))
     for i, (mine, peer) in enumerate(zip(table(payload.tables["top_ops"]), rows(answer[0]), strict=True), 1):
         found.append(Compared(tool, f"operation {i}", mine["operation"], peer["operation"]))

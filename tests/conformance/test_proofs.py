@@ -122,6 +122,27 @@ def memory_stats(name: str) -> Iterator[Row]:
                     yield {names[stat.metadata_id]: value_of(stat, names) for stat in event.stats}
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("own_tf_cpu")])
+def test_functions_ran_each_operation_as_often_as_the_raw_events_of_its_name(name: str) -> None:
+    """Of operations inside functions: the events `name:Type` with their durations, as protobuf reads them, and nothing else."""
+    session = open_session(name)
+    space = xspace_class()()
+    space.ParseFromString(Path(session.file(session.hosts[0]).path).read_bytes())
+    raw: dict[str, list[int]] = {}
+    for plane in space.planes:
+        titles = {entry.key: entry.value.name.decode() for entry in plane.event_metadata}
+        for event in (event for line in plane.lines for event in line.events):
+            operation, _, type_ = titles[event.metadata_id].partition(":")
+            if "/" in operation and re.fullmatch(r"[A-Z_]\w*", type_):
+                raw.setdefault(operation, []).append(event.duration_ps)
+    found = {row["operation"]: row for row in table(framework_op_stats.TOOL.run(session, None, {}).tables["ops"])}
+    inside = {operation for operation, row in found.items() if "/" in operation and row["host_or_device"] == "Host"}
+    assert len(raw) > 15
+    assert inside == set(raw)
+    for operation, durations in raw.items():
+        assert (found[operation]["n_occurrences"], found[operation]["total_time_ps"]) == (len(durations), sum(durations)), operation
+
+
 def value_of(stat: Any, names: dict[int, str]) -> Any:
     kind = stat.WhichOneof("value")
     value = getattr(stat, kind) if kind else 0

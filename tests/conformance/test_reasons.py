@@ -5,7 +5,8 @@ The live comparison (`live.py`) lists where this project says something else on 
 
 To add a difference:
 
-1. list it in `live.py`, `live_corpus.py`, `live_corpus_reasons.py` or `live_corpus_memory.py` with its sentence;
+1. list it in `live.py`, `live_corpus.py`, `live_corpus_reasons.py` or `live_corpus_memory.py` with its sentence, or (of recorded
+   answers) in `REASONS` of `test_ops.py`;
 2. write a test that would fail if the peer were right (`test_proofs.py`, or beside the analysis), from which the peer's answer is absent;
 3. add a line here: the sentence's beginning, as long as needed to be the only one, and the tests as `folder/file.py::name`.
 
@@ -21,9 +22,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import live
+from tests.conformance import live, test_ops
 
 TESTS = Path(__file__).parent.parent
+REASONS = {*live.ALL_DIFFERENCES.values(), *test_ops.REASONS}
 _STEPS, _KERNELS, _PROOFS = "analysis/test_steps.py::", "analysis/test_kernels.py::", "conformance/test_proofs.py::"
 _MEMORY, _COST, _TREE = "analysis/test_memory.py::", "analysis/test_hlo_cost.py::", "analysis/test_op_tree.py::"
 _HLO_MEMORY = "analysis/test_hlo_memory.py::"
@@ -139,6 +141,16 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "truth/test_memory_facts.py::test_a_result_in_a_donated_parameter_s_memory_is_no_second_buffer",
     ),
     "buffers that are held throughout": (f"{_HLO_MEMORY}test_spaces_are_apart",),
+    # test_ops.py: framework operations of recorded runs
+    "memory allocated or freed for an operation": (
+        "analysis/test_ops.py::test_memory_for_an_operation_is_no_execution_of_it",
+        f"{_PROOFS}test_functions_ran_each_operation_as_often_as_the_raw_events_of_its_name",
+        "truth/test_ops_tf.py::test_operations_ran_as_often_and_as_long_as_their_loops",
+    ),
+    "operations that ran eagerly": (
+        "analysis/test_ops.py::test_an_eager_execution_is_its_kernel_named_by_its_dispatch",
+        "truth/test_ops_tf.py::test_operations_ran_as_often_and_as_long_as_their_loops",
+    ),
 }
 
 
@@ -147,7 +159,7 @@ def of(reason: str) -> list[str]:
     return [beginning for beginning in PROOFS if reason.startswith(beginning)]
 
 
-@pytest.mark.parametrize("reason", sorted(set(live.ALL_DIFFERENCES.values())))
+@pytest.mark.parametrize("reason", sorted(REASONS))
 def test_each_reason_has_a_proof(reason: str) -> None:
     found = of(reason)
     # One reason may begin like another: the longest line is its own.
@@ -156,7 +168,7 @@ def test_each_reason_has_a_proof(reason: str) -> None:
 
 
 def test_each_line_is_of_a_reason() -> None:
-    used = {max(found, key=len) for reason in live.ALL_DIFFERENCES.values() if (found := of(reason))}
+    used = {max(found, key=len) for reason in REASONS if (found := of(reason))}
     assert set(PROOFS) == used
 
 

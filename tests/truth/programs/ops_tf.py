@@ -1,7 +1,8 @@
-"""TensorFlow on a CPU, products of known size: `python ops_tf.py OUT`.
+"""TensorFlow on a CPU, operations of known number: `python ops_tf.py OUT function|eager`.
 
-Three products that differ, each alone in its loop, so that what the loop takes is what the operation takes. The program writes the times
-of its loops, which end when the result is there.
+Three operations that differ, each alone in its loop, so that what the loop takes is what the operation takes: products, each in a
+`tf.function` of its own, or operations of three types that Python runs one by one (eagerly). The program writes the times of its loops,
+which end when the result is there.
 """
 
 import json
@@ -11,27 +12,41 @@ import time
 import tensorflow as tf
 
 tf.config.threading.set_inter_op_parallelism_threads(1)
-CASES = {"small": (300, 400, 500, 20), "wide": (200, 900, 1200, 12), "large": (900, 900, 900, 8)}
-out = sys.argv[1]
-functions = {}
-arrays = {}
-for name, (m, k, n, _) in CASES.items():
-    arrays[name] = (tf.random.normal((m, k)), tf.random.normal((k, n)))
+out, mode = sys.argv[1:]
 
-    def product(a, b, name=name):
-        return tf.matmul(a, b, name=name)
 
-    functions[name] = tf.function(product)
+def products():
+    """Name → (what runs it once and waits, how often)."""
+    made = {}
+    for name, (m, k, n, times) in {"small": (500, 600, 700, 20), "wide": (400, 1100, 1300, 12), "large": (1000, 1100, 1200, 8)}.items():
+        a, b = tf.random.normal((m, k)), tf.random.normal((k, n))
+        function = tf.function(lambda a, b, name=name: tf.matmul(a, b, name=name))
+        made[name] = (lambda function=function, a=a, b=b: function(a, b).numpy(), times)
+    return made
+
+
+def eager():
+    """The same of operations that run on their own: their names are those of their types."""
+    a, b, c = tf.random.normal((1000, 1100)), tf.random.normal((1100, 1200)), tf.random.normal((3000, 1000))
+    return {
+        "MatMul": (lambda: tf.matmul(a, b), 20),
+        "Softmax": (lambda: tf.nn.softmax(c), 12),
+        "Relu": (lambda: tf.nn.relu(c), 8),
+    }
+
+
+runs = products() if mode == "function" else eager()
+for run, _ in runs.values():
     for _ in range(3):
-        functions[name](*arrays[name]).numpy()
+        run()
 
 facts = {}
 tf.profiler.experimental.start(out)
-for name, (m, k, n, times) in CASES.items():
+for name, (run, times) in runs.items():
     start = time.perf_counter()
     for _ in range(times):
-        functions[name](*arrays[name]).numpy()
-    facts[name] = {"seconds": time.perf_counter() - start, "times": times, "flops": 2 * m * k * n}
+        run()
+    facts[name] = {"seconds": time.perf_counter() - start, "times": times}
 tf.profiler.experimental.stop()
 with open(f"{out}/truth.json", "w") as file:
     json.dump(facts, file)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo_links import HloLinks, hlo_links
 from tb_tpuprof.analysis.links import matched
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes, events_with, first_ints, mix, values_at
 from tb_tpuprof.native import ascends
@@ -78,7 +79,7 @@ def cpu_events(trace: Trace) -> CpuEvents:
 
 def named_like(trace: Trace, *prefixes: str) -> Mask:
     """For each row of `metadata`, whether its name begins with one of the texts."""
-    return np.array([trace.strings.get(i).startswith(prefixes) for i in trace.metadata["name"].tolist()], np.bool_)
+    return np.array([name.startswith(prefixes) for name in metadata_names(trace)], np.bool_)
 
 
 def host_texts(trace: Trace, key: str) -> tuple[Rows, Int64s]:

@@ -28,6 +28,7 @@ from tb_tpuprof.analysis.cpu_tasks import PoolWork, pool_work
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import nest_rows
+from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes
 from tb_tpuprof.native import cover
 from tb_tpuprof.trace.trace import Trace
@@ -65,6 +66,9 @@ class CpuRuns:
 @once
 def cpu_runs(trace: Trace) -> CpuRuns:
     """All runs of XLA:CPU's operations; none where the trace has an accelerator."""
+    if planes(trace).has_device or not trace.event_stats.has("hlo_op"):
+        none = np.empty(0, np.int64)
+        return CpuRuns(none.astype(np.intp), none, none, none, none, none, none, none, none, 0, 0)
     ops = cpu_events(trace)
     links = hlo_links(trace)
     found = structure(trace, links, np.unique(ops.op[ops.op >= 0]))

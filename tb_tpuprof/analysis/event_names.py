@@ -20,6 +20,9 @@ _HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 _MEMCPY_KINDS = ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD", "MemcpyHToH")
 
 
+_KEPT_NAMES = 16_384
+
+
 @dataclass(frozen=True)
 class Op:
     """A framework operation: `scope/dense/MatMul` of type `MatMul`."""
@@ -29,6 +32,7 @@ class Op:
     category: int = UNKNOWN
 
 
+@lru_cache(_KEPT_NAMES)
 def parse_op(full_name: str) -> Op:
     """The operation that a traced name such as `scope/name:Type` stands for.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.op_metrics import sum_by
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.trace.trace import Trace
@@ -25,6 +26,7 @@ _PATTERNS = (
     (COMPILED, r"Torch-Compiled Region.*|CompiledFunction\w*|## Call CompiledFxGraph.*"),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+_ANY = re.compile("|".join(f"(?:{pattern})" for _, pattern in _PATTERNS))
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,9 @@ def framework_calls(trace: Trace) -> tuple[Call, ...]:
     """The calls of one host that match one of the patterns, the longest time first."""
     name = trace.metadata["name"].astype(np.int64)
     kinds: dict[int, str] = {}
-    for text_id in np.unique(name[name >= 0]).tolist():
-        text = trace.strings.get(text_id)
-        kind = next((kind for kind, pattern in _COMPILED if pattern.fullmatch(text)), "")
-        if kind:
-            kinds[text_id] = kind
+    for text_id, text in zip(name.tolist(), metadata_names(trace), strict=True):
+        if text_id not in kinds and _ANY.fullmatch(text):
+            kinds[text_id] = next(kind for kind, pattern in _COMPILED if pattern.fullmatch(text))
     if not kinds:
         return ()
     is_one = np.isin(name, list(kinds))

@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.event_names import TENSORFLOW, UNKNOWN, hlo_op_type, pa
 from tb_tpuprof.analysis.grouping import eager_ops
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.memory_events import ALLOCATION, DEALLOCATION
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import nest_rows
 from tb_tpuprof.analysis.op_metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
 from tb_tpuprof.analysis.planes import planes
@@ -141,9 +142,9 @@ def _told_once(found: _Found, parent: npt.NDArray[np.int32]) -> tuple[_Found, bo
 def _op_by_name(trace: Trace, names: Names) -> npt.NDArray[np.int64]:
     """Operation that each metadata row of the host's plane names, -1 for none."""
     result = np.full(len(trace.metadata), -1, np.int64)
-    strings = trace.strings
+    texts = metadata_names(trace)
     for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
-        text = strings[trace.metadata["name"][row]]
+        text = texts[row]
         if ":" in text or text[:6].lower() == "memcpy":
             op = parse_op(text)
             if op.category != UNKNOWN:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.planes import line_events, planes
 from tb_tpuprof.trace.trace import Trace
 
@@ -30,10 +31,10 @@ def kernel_mask(trace: Trace) -> npt.NDArray[np.bool_]:
     lines = [line for line in trace.lines_of(list(planes(trace).gpus)).tolist() if not derived[line]]
     if not lines:
         return result
-    names = trace.metadata["name"]
+    names = metadata_names(trace)
     gpus = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).gpus))
     moves = np.zeros(len(names), np.bool_)
-    moves[gpus] = [is_transfer(trace.strings.get(int(name))) for name in names[gpus].tolist()]
+    moves[gpus] = [is_transfer(names[row]) for row in gpus.tolist()]
     detailed = np.zeros(trace.n_events, np.bool_)
     detailed[trace.event_stats.texts("kernel_details").owner] = True
     for line in lines:

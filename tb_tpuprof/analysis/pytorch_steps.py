@@ -24,6 +24,7 @@ from tb_tpuprof.analysis.event_names import is_fetch
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import TimeClass
@@ -127,12 +128,12 @@ def in_windows(start: Int64s, end: Int64s, found: Windows) -> tuple[Rows, Rows]:
 def loader_events(trace: Trace) -> Rows:
     """Fetches of batches on the threads that the step markers are on."""
     found = windows(trace)
-    names = trace.metadata["name"]
+    if not len(found.row):
+        return np.empty(0, np.intp)
+    names = metadata_names(trace)
     fetches = np.zeros(len(names), np.bool_)
     of_host = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    fetches[of_host] = [is_fetch(trace.strings.get(int(name))) for name in names[of_host].tolist()]
-    if not fetches.any() or not len(found.row):
-        return np.empty(0, np.intp)
+    fetches[of_host] = [is_fetch(names[row]) for row in of_host.tolist()]
     rows = np.flatnonzero(fetches[trace.events["metadata"]])
     return rows[np.isin(trace.event_line[rows], trace.event_line[found.row])]
 

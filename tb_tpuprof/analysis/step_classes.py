@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import is_explicit_step, is_fetch, parse_op
 from tb_tpuprof.analysis.kernel_names import is_half_precision
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.python_frames import frame_of, is_compilation
 from tb_tpuprof.trace.collectives import is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
@@ -94,8 +95,8 @@ def host_classes(trace: Trace, planes: tuple[int, ...]) -> npt.NDArray[np.uint8]
     """Class of the events of each metadata row; rows of other planes are not counted."""
     result = np.full(len(trace.metadata), NOT_COUNTED, np.uint8)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes))
-    strings = trace.strings
-    result[rows] = [host_class(strings[name]) for name in trace.metadata["name"][rows].tolist()]
+    names = metadata_names(trace)
+    result[rows] = [host_class(names[row]) for row in rows.tolist()]
     return result
 
 

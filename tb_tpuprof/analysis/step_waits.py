@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
@@ -77,8 +78,8 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
     """Kind of each metadata row of the host's planes by its name; operations of XLA and contexts of the runtime are none."""
     result = np.zeros(len(trace.metadata), np.uint8)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
-    strings = trace.strings
-    result[rows] = [kind_of(strings[name]) for name in trace.metadata["name"][rows].tolist()]
+    names = metadata_names(trace)
+    result[rows] = [kind_of(names[row]) for row in rows.tolist()]
     result[_calls_of_functions(trace)] = Kind.NONE
     owners = [
         *(trace.event_stats.texts(key).owner for key in ("hlo_op", "_ipl_stage_name")),
@@ -86,7 +87,7 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
     ]
     traced = np.unique(trace.events["metadata"][np.concatenate(owners)])
     traced = traced[(result[traced] == Kind.ANNOTATION) | (result[traced] == Kind.LOADER)]
-    result[[row for row in traced.tolist() if frame_of(strings[trace.metadata["name"][row]]) is None]] = Kind.NONE
+    result[[row for row in traced.tolist() if frame_of(names[row]) is None]] = Kind.NONE
     return result
 
 
@@ -106,8 +107,7 @@ def _calls_of_functions(trace: Trace) -> npt.NDArray[np.integer]:
 
 def _frames(trace: Trace) -> npt.NDArray[np.bool_]:
     """Whether each metadata row is a frame of the Python tracer."""
-    names = trace.metadata["name"]
-    return np.array([frame_of(trace.strings[i]) is not None for i in names.tolist()], np.bool_)
+    return np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
 
 
 def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bool:

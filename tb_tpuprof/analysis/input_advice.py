@@ -115,8 +115,8 @@ def _python_loader(steps: Steps) -> tuple[Advice, ...]:
     if loader is None or loader.total_ps < THRESHOLDS["input"][0] * int(steps.duration_ps.sum()):
         return ()
     text = (
-        f"{loader.title} holds up the thread of the steps: have other threads or processes do its work ahead of the steps, and more of "
-        "them where it waits for some already."
+        f"{loader.title} holds up the thread of the steps: do its work ahead of time in other threads or processes; if it already "
+        "waits for such workers, add more."
     )
     return (Advice("input", text, "trace_viewer"),)
 

@@ -197,7 +197,8 @@ def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) ->
         return ""
     waits, host = max(known, key=lambda pair: pair[0].fraction)
     where = f"{host}: " if len(hosts) > 1 else ""
-    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of each step"
+    marked = f"each of the {waits.n_steps:,} marked steps" if waits.n_steps > 1 else "the marked step"
+    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of {marked}"
     share = waits.hidden_ps / waits.total_ps
     hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
     how = " It makes batches in the training process (num_workers=0)." if waits.is_in_process else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
@@ -87,7 +87,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     data that the trace does not show.
     """
     if not len(steps):
-        return Finding("unknown", "", f"Whether the job waits for input cannot be told. {_without_steps(ops)}")
+        return Finding("unknown", "", f"Whether the job waits for input is unknown. {_without_steps(ops)}")
     by_category = {cost.category: cost for cost in costs(steps)}
     waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     told = ("input", "other", "host_wait")
@@ -147,6 +147,8 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     how = "Highly" if waits.severity == 2 else "Moderately"
     of = _where(steps, "input")
     text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and hosts that train together wait for it."
+    if told.level == "bad" and waits.severity < 2:
+        return replace(told, details=(text, *told.details))
     return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
 
 

@@ -73,7 +73,7 @@ def _reason(worst: Excess, peaks: Roofs) -> str:
     if worst.time_ps < _TOO_SHORT_PS:
         return f"Likely reason: it takes {format_time(worst.time_ps)}, too short a time to be measured exactly."
     is_compute = worst.resource == "Compute"
-    source = f" (it is from: {peaks.short_sources[0 if is_compute else 1]})"
+    source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:
         return f"Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted, or the peak is too low{source}."
     return f"Likely reason: a cache served part of the bytes, or the peak is too low{source}."

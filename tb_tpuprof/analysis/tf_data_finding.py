@@ -69,7 +69,7 @@ def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None)
             "outside": "it runs outside of the steps, such as for a validation, so the steps do not wait for it",
         }.get(waits.of, "a rate needs at least two calls, and the trace has one")
         return f"{calls}; {why}."
-    of = {"step": "of the step time passes in waiting for input", "time": "of the time between calls passes inside of them"}
+    of = {"step": "of the step time is spent waiting for input", "time": "of the time between calls is spent inside them"}
     share = f"{format_fraction(waits.fraction)} {of.get(waits.of, '')}"
     if found.level == "good":
         return f"tf.data keeps up: the {where} takes {format_time(average)} per call; {share}.{_hidden(pipeline, waits, average, step_ps)}"

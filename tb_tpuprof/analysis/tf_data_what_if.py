@@ -122,7 +122,7 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     """The model of a pipeline, or why there is none."""
     stage = pipeline.bottleneck_stage
     if pipeline.kind == "Device":
-        return "this is the copy to the device: what it waits for is made by a pipeline of the host"
+        return "this is the copy to the device, which waits for a pipeline on the host"
     if stage is None:
         return "no stage was waited for"
     if pipeline.is_loop:

@@ -10,8 +10,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic
 
 _NAMED = 8
-_REMEDY = "Synchronise the hosts' clocks (NTP or PTP) to compare their times more closely."
-_TOGETHER = "To compare hosts, capture them at the same time. If they were, synchronise their clocks (NTP or PTP)."
+_REMEDY = "Synchronize the hosts' clocks (NTP or PTP) to compare their times more closely."
+_TOGETHER = "To compare hosts, capture them at the same time. If they were, synchronize their clocks (NTP or PTP)."
 
 
 @dataclass(frozen=True)

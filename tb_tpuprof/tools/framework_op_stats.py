@@ -182,8 +182,15 @@ def _scalars(found: OpStats, summed: str) -> dict[str, Scalar]:
         result[f"{name}_ops_ps"] = Scalar(ops.busy_ps, "ps", f"Operations on the {name}", f"self time of all{where}")
         copied = transfer_ps(found.compiled) if name == "device" else 0
         if copied:
-            result["device_copies_ps"] = Scalar(copied, "ps", "Of it copies", "and fills of memory; the rest is the time of kernels")
-        result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", "between the first and the last operation")
+            result["device_copies_ps"] = Scalar(
+                copied, "ps", "Copies and fills", "of memory, part of the device's operations; the rest is kernels"
+            )
+        between = (
+            "summed over threads, each from its first operation to its last"
+            if name == "host"
+            else "between the first and the last operation"
+        )
+        result[f"{name}_idle_ps"] = Scalar(ops.idle_ps, "ps", f"Idle on the {name}", f"{between}{where}")
         result[f"n_{name}_ops"] = Scalar(len(ops), "count", f"Different operations on the {name}")
     return result
 
@@ -200,7 +207,7 @@ def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
         return None
     top = int(ops.self_ps.argmax())
     share = float(ops.self_ps[top]) / ops.busy_ps
-    time = f"{format_time(float(ops.self_ps[top]))}, {format_fraction(share)} of what all operations take"
+    time = f"{format_time(float(ops.self_ps[top]))}, {format_fraction(share)} of the time of all operations"
     time += f" ({summed})" if summed and where == "device" else ""
     text = f"`{ops.name[top]}` takes the most time on the {where}: {time}."
     if share < _STANDS_OUT:
@@ -221,7 +228,7 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
     if name == "Unknown":
-        return (f"Of {len(times):,} operations the trace tells no type: {format_time(sum(times))}, {share}.",)
+        return (f"The trace reports no type for {len(times):,} operations: {format_time(sum(times))}, {share}.",)
     return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
 
 

@@ -69,7 +69,7 @@ def kernels_table(found: Kernels) -> Table:
         Column("total_ps", "Total time", shown.total_ps, "ps", description="Of all launches on all devices and hosts"),
         Column("fraction", "Share", shown.total_ps / whole, "fraction", description="Of the time of all kernels"),
         Column("avg_ps", "Average", shown.total_ps / shown.n_occurrences, "ps"),
-        Column("is_tensor_core_eligible", "Tensor cores possible", shown.is_eligible, description=_ELIGIBLE),
+        Column("is_tensor_core_eligible", "Tensor cores possible", _could_use(shown), description=_ELIGIBLE),
         Column("uses_tensor_cores", "Tensor cores used", shown.uses_tensor_cores, description=_USES),
         Column("min_ps", "Minimum", shown.min_ps, "ps"),
         Column("max_ps", "Maximum", shown.max_ps, "ps"),
@@ -80,7 +80,7 @@ def kernels_table(found: Kernels) -> Table:
     return Table("Kernels", columns, note)
 
 
-_ELIGIBLE = "The operation multiplies matrices or convolves"
+_ELIGIBLE = "The operation multiplies matrices or convolves, or the kernel uses them"
 _USES = "By the kernel's name (AMD: matrix cores)"
 _OCCUPANCY = (
     "Threads that a multiprocessor can hold at once, by what it could at most; as the tracer computed it, else computed from the launch (≈)"
@@ -126,6 +126,11 @@ def _sizes(name: str, title: str, texts: Sequence[str], description: str) -> Col
     )
 
 
+def _could_use(found: Kernels) -> npt.NDArray[np.bool_]:
+    """Whether tensor cores can do a kernel's work. One that uses them shows it where its operation is unknown, as in a command buffer."""
+    return found.is_eligible | found.uses_tensor_cores
+
+
 def group_table(title: str, name: str, heading: str, keys: Sequence[str], found: Kernels) -> Table:
     """Kernels summed by a text, the largest total time first."""
     code: dict[str, int] = {}
@@ -135,7 +140,7 @@ def group_table(title: str, name: str, heading: str, keys: Sequence[str], found:
     least, most = np.full(n, np.iinfo(np.int64).max), np.zeros(n, np.int64)
     for into, values in (
         (total, found.total_ps), (count, found.n_occurrences), (tensor, found.total_ps * found.uses_tensor_cores),
-        (eligible, found.total_ps * found.is_eligible),
+        (eligible, found.total_ps * _could_use(found)),
     ):  # fmt: skip
         np.add.at(into, group, values)
     np.minimum.at(least, group, found.min_ps)
@@ -186,7 +191,7 @@ def _scalars(found: Kernels) -> dict[str, Scalar]:
     if not len(found):
         return {}
     whole, n = int(found.total_ps.sum()), int(found.n_occurrences.sum())
-    eligible = int(found.total_ps[found.is_eligible].sum())
+    eligible = int(found.total_ps[_could_use(found)].sum())
     tensor = int(found.total_ps[found.uses_tensor_cores].sum())
     mean = whole / n
     eligible_note = (

@@ -82,7 +82,8 @@ def _slow_stage(session: Session, run: Run, found: Finding) -> tuple[str, ...]:
         return ()
     worst = max(run.parts, key=lambda part: part.steps.fraction("input"))
     stage = session.map(slow_stage, [worst.host])[0]
-    return stage.sentences if stage else ()
+    where = f"`{worst.host}`: " if len(run.parts) > 1 else ""
+    return tuple(where + text for text in stage.sentences) if stage else ()
 
 
 def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:

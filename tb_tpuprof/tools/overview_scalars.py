@@ -106,15 +106,17 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     )
     flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
     moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
-    rates = (("flops_fraction", "FLOPS utilisation", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilisation", moved))
+    rates = (("flops_fraction", "FLOPS utilization", flops), ("hbm_bandwidth_fraction", "Memory bandwidth utilization", moved))
     for name, title, (unit, amount, peak, share) in rates:
         if not amount:
             note = "the trace has no FLOP or byte counts"
         elif not peak:
-            rate = f"{format_value(amount / seconds, unit)} a {device_word(run.facts, 1)}; " if seconds else ""
+            rate = f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""
             note = f"{rate}the peak of {machine.device} is unknown, set it with {PEAKS_VARIABLE}"
         else:
-            note = f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} a {device_word(run.facts, 1)}, idle time included"
+            note = (
+                f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per {device_word(run.facts, 1)}, idle time included"
+            )
         result[name] = _share(share, title, note)
     result["host_idle_fraction"] = _share(idle_fraction(run.ops.host), "Host idle", "of its threads' profiled time")
     if use.roofline_fraction is not None:

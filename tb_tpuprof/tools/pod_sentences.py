@@ -151,6 +151,6 @@ def _spread_text(pod: Pod) -> str:
     if busy[most] - busy[least] >= _UNEVEN * float(pod.total_ps.mean()):
         return (
             f"Work is uneven: of {_time(pod)}, `{core_name(pod, most)}` is busy for {format_time(float(busy[most]))}, "
-            f"`{core_name(pod, least)}` for {format_time(float(busy[least]))}."
+            f"`{core_name(pod, least)}` {f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
     return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g} % {within}."

@@ -95,9 +95,7 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     own = pod.own_ps[:, rows].mean(axis=1)
     slowest, is_whole = int(own.argmax()), pod.step_names == (WHOLE,)
     what = "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
-    job_title, note = (
-        ("Whole capture", "from the first operation to the last") if is_whole else ("Job's step time", f"{what}, slowest core")
-    )
+    job_title, note = ("Whole capture", _whole_note(pod)) if is_whole else ("Job's step time", f"{what}, slowest core")
     if len(pod.cores) == 1 and not is_whole:
         job_title, note = "Step time", what
     # Of hosts that were captured at different times the run as a whole has no steps; those that are shown do.
@@ -112,6 +110,10 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         found["median_own_ps"] = Scalar(float(np.median(own)), "ps", "Median own time", "without waiting for others")
     found |= _shares(pod, rows, total or 1.0)
     return found | {"step": Scalar(step, "id", "Place of the step shown, -1 for the mean of all")}
+
+
+def _whole_note(pod: Pod) -> str:
+    return "from the first operation to the last" + (" of any core" if len(pod.cores) > 1 else "")
 
 
 def _counted(pod: Pod) -> dict[str, Scalar]:

@@ -206,7 +206,9 @@ def _scalars(whole: Whole, found: Found) -> dict[str, Scalar]:
     speed = rates(whole.work, whole.time_ps, peaks)
     hbm = peaks.bytes_per_s[0]
     ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
-    nearest = f"of {speed.nearest_text(0)}'s peak" if speed.nearest[0] >= 0 else "no peak is known" if not peaks.is_known else _NO_WORK
+    nearest = (
+        f"of peak {in_words(speed.nearest_text(0))}" if speed.nearest[0] >= 0 else "no peak is known" if not peaks.is_known else _NO_WORK
+    )
     rate, intensity = _known(speed.flops_per_s[0]), _known(speed.space_intensity[0][0])
     compute_note, memory_note = (f"of one device, from {text}" if text else "not known" for text in peaks.short_sources)
     return {

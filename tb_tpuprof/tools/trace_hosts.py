@@ -113,7 +113,7 @@ class View:
                 Diagnostic(
                     "warning",
                     f"The clock of {', '.join(apart[:4])} is hours away from the others': its times begin at the view's start instead.",
-                    "Compare times within a host only, or synchronise the hosts' clocks and capture again.",
+                    "Compare times within a host only, or synchronize the hosts' clocks and capture again.",
                 )
             )
         return (*found, *self.clocks)

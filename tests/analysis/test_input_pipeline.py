@@ -79,7 +79,7 @@ def test_without_steps_the_verdict_is_open() -> None:
     trace = drawing("main  [Iterator::Root::Map    ]")
     told = input_finding(analysed(trace).steps, op_stats(trace), "CPU")
     assert told.level == "unknown"
-    assert "cannot be told" in told.text
+    assert "waits for input is unknown" in told.text
 
 
 def test_copies_to_a_gpu_count_as_input() -> None:

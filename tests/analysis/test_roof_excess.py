@@ -42,7 +42,7 @@ def test_every_page_reports_it(tool: Tool) -> None:
     told = [one for one in tool.run(session(15_000), None, {}).diagnostics if "above a peak" in one.message]
     assert [one.severity for one in told] == ["warning"]
     assert "`fusion.1` at 150 % of peak HBM bandwidth (1.00 GB/s)" in told[0].message
-    assert "a cache served part of the bytes, or the peak is too low (it is from: the trace)" in told[0].message
+    assert "a cache served part of the bytes, or the peak is too low (source: the trace)" in told[0].message
     assert "TPUPROF_PEAKS" in told[0].remedy
     assert not any("above a peak" in one.message for one in tool.run(session(9_000), None, {}).diagnostics)
 

@@ -1,5 +1,7 @@
 """What a step's own thread waits for: frames of the Python tracer, annotations, loops that wait between their annotations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,16 @@ from tb_tpuprof.analysis.step_windows import step_windows
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+
+
+def with_parts(input_us: int, other_us: int) -> Steps:
+    """Steps of 100 µs on a device that wait for input and idle for so long, and compute for the rest."""
+    found = steps(loop(GENERATOR))
+    class_ps = np.zeros_like(found.class_ps)
+    class_ps[:, TimeClass.HOST_WAIT_LOADER] = input_us * PS
+    class_ps[:, TimeClass.UNKNOWN] = other_us * PS
+    class_ps[:, TimeClass.DEVICE_COMPUTE_32] = (100 - input_us - other_us) * PS
+    return replace(found, class_ps=class_ps, duration_ps=class_ps.sum(axis=1), waits=())
 
 
 def parts(found: Steps) -> dict[str, list[float]]:
@@ -218,6 +230,29 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
     assert told.text.startswith(
         "Highly input-bound on worker-1: it waits 61.0 µs (61.0 %) of each of its steps for data in `plain` (gen.py:15)"
     )
+
+    # A host that is moderately held up is no headline where all of them lose more to something else.
+    worse = Finding("bad", "other", "GPU idle", ("and more",))
+    slightly = with_parts(input_us=10, other_us=5)
+    assert on_worst_host(worse, "worker-1", mine).category == "input"
+    told = on_worst_host(worse, "worker-1", slightly)
+    assert (told.text, told.category, told.details[1:]) == ("GPU idle", "other", ("and more",))
+    assert told.details[0].startswith("Moderately input-bound on worker-1")
+
+
+@pytest.mark.parametrize(
+    ("explained", "text"),
+    [
+        (0, "GPU idle: for 60.0 µs (60.0 %) of each step the GPU had nothing to do."),
+        (
+            20,
+            "GPU idle: for 40.0 µs (40.0 %) of each step, besides its waits for data, the GPU had nothing to do.",
+        ),
+    ],
+)
+def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:
+    told = finding(with_parts(explained, 60 - explained), op_stats(loop(GENERATOR)), "GPU")
+    assert any(one.startswith(text) for one in (told.text, *told.details)), told
 
 
 def test_advice_names_the_loader_and_not_the_tracer_that_found_it() -> None:

@@ -60,7 +60,7 @@ def test_a_leak_is_told_and_what_is_unknown_is_not_drawn(page: Page, server: Ser
 def test_what_the_allocator_holds_is_drawn(page: Page, server: Server) -> None:
     open_page(page, server, "memory_profile", run="gpu")
     frame = frame_of(page)
-    expect(frame.get_by_label("Verdict")).to_contain_text("cuda:0 holds 2.00 MiB at its peak, 25.0 % of 8.00 MiB")
+    expect(frame.get_by_label("Verdict")).to_contain_text("cuda:0 holds 2.00 MiB at its peak, 25.0 % of the 8.00 MiB of chip memory")
     history = frame.get_by_role("region", name="Memory in use")
     for name in ("Heap", "Free", "Held by the allocator", "Fragmentation"):
         expect(history).to_contain_text(name)

@@ -146,7 +146,15 @@ def _kernels(session: Session, answer: Any) -> list[Field]:
     found += _columns("of the peer's operations", ops[0], ops[1], ("launches", "total"))
     flags = {_our_op(row): row for row in mine}
     named = [(flags[_peer_op(row)], row) for row in peer if row["op_name"] and _peer_op(row) in flags]
-    found.append(_equal("eligible", [(row["is_tensor_core_eligible"], theirs["is_op_tensor_core_eligible"]) for row, theirs in named]))
+    found.append(
+        _equal(
+            "eligible",
+            [
+                (row["is_tensor_core_eligible"], theirs["is_op_tensor_core_eligible"] or theirs["is_kernel_using_tensor_core"])
+                for row, theirs in named
+            ],
+        )
+    )
     return [*found, _equal("tensor cores", [(row["uses_tensor_cores"], theirs["is_kernel_using_tensor_core"]) for row, theirs in named])]
 
 

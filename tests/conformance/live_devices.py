@@ -53,7 +53,11 @@ def kernels(payload: Payload, answer: Any) -> list[Field]:
             Field(f"{name}: shared memory", _number(ours["shared_bytes"]), theirs[0]["shmem_bytes"]),
             Field(f"{name}: block", ours["block"], theirs[0]["block_dim"]),
             Field(f"{name}: occupancy", 100 * _number(ours["occupancy_fraction"]), theirs[0]["occupancy_pct"]),
-            Field(f"{name}: eligible", str(ours["is_tensor_core_eligible"]), str(theirs[0]["is_op_tensor_core_eligible"])),
+            Field(
+                f"{name}: eligible",
+                str(ours["is_tensor_core_eligible"]),
+                str(theirs[0]["is_op_tensor_core_eligible"] or theirs[0]["is_kernel_using_tensor_core"]),
+            ),
             Field(f"{name}: tensor cores", str(ours["uses_tensor_cores"]), str(theirs[0]["is_kernel_using_tensor_core"])),
         ]
     return found

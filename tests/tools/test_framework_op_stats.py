@@ -84,4 +84,4 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     session = Session(str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False)
     payload = TOOL.run(session, None, {})
     assert payload.verdict
-    assert payload.verdict.details == ("Of 12 operations the trace tells no type: 5.07 min, 96.5 %.",)
+    assert payload.verdict.details == ("The trace reports no type for 12 operations: 5.07 min, 96.5 %.",)

@@ -115,6 +115,15 @@ def test_idle_tensor_cores_are_named(tmp_path: Path) -> None:
     assert warnings_of(tmp_path, Kernel("transpose", "dense/MatMul:MatMul"), Kernel("volta_h884gemm", "dense/MatMul:MatMul")) == ()
 
 
+def test_a_kernel_that_uses_tensor_cores_could_whatever_its_operation(tmp_path: Path) -> None:
+    """As in a command buffer, whose kernels' operations are unknown."""
+    kernels = [Kernel("volta_h884gemm"), Kernel("add", "x/Add:AddV2")]
+    payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": kernels_xspace(kernels)})), cache=False), None, {})
+    found = table(payload, "kernels")
+    assert dict(zip(found["kernel"], found["is_tensor_core_eligible"], strict=True)) == {"volta_h884gemm": True, "add": False}
+    assert payload.scalars["tensor_core_fraction"].note == "operations that could use them take 50.0 %"
+
+
 def test_many_short_kernels_are_named(tmp_path: Path) -> None:
     many = [Kernel(f"k{i}", "x/Add:AddV2", duration_us=1, n=1) for i in range(120)]
     assert "100 % of 120 launches last less than 5 µs" in warnings_of(tmp_path, *many)[0]

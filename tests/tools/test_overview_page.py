@@ -121,7 +121,7 @@ def test_a_tpu_is_told_how_well_it_is_used() -> None:
     planted = {"device_idle_fraction": 0.12, "duty_cycle_fraction": 0.65, "flops_fraction": 50 / 197, "hbm_bandwidth_fraction": 400 / 819}
     assert {name: values[name] for name in planted} == pytest.approx(planted)
     assert values["roofline_fraction"] == pytest.approx(400 / 819)
-    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s a core, idle time included"
+    assert payload.scalars["flops_fraction"].note == "50.0 TFLOP/s of 197 TFLOP/s per core, idle time included"
     breakdown = table(payload, "breakdown")
     shares = dict(zip(breakdown["category"], breakdown["fraction"], strict=True))
     assert {name: share for name, share in shares.items() if share} == pytest.approx(

@@ -73,7 +73,7 @@ def test_calls_outside_of_any_step_are_weighed_against_the_time_between_them() -
     verdict = run(prefetched()).verdict
     assert verdict is not None
     assert verdict.level == "bad"
-    assert "of the time between calls passes inside of them" in verdict.text
+    assert "of the time between calls is spent inside them" in verdict.text
 
 
 def test_one_call_without_steps_tells_nothing() -> None:
@@ -142,7 +142,7 @@ def test_what_is_copied_to_a_device_is_not_estimated() -> None:
     )
     payload = run(trace)
     assert table(payload, "pipelines")["kind"] == ["Device"]
-    assert "pipeline of the host" in str(table(payload, "what_if")["note"][0])
+    assert "waits for a pipeline on the host" in str(table(payload, "what_if")["note"][0])
     assert "Look at the host's pipeline" in str(table(payload, "advice")["text"][0])
 
 

@@ -157,7 +157,10 @@ def test_a_step_that_mostly_loads_is_input_bound_and_names_the_loader(tmp_path: 
     assert slow.verdict
     assert fast.verdict
     assert slow.verdict.text.startswith(("Highly input-bound", "Moderately input-bound"))
-    assert "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0 %) of each step" in slow.verdict.details[0]
+    assert (
+        "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` takes 220 µs (20.0 %) of each of the 3 marked steps"
+        in slow.verdict.details[0]
+    )
     assert "num_workers=0" in slow.verdict.details[0]
     advice = [columns(one.tables["advice"])["text"] for one in (slow, fast)]
     held_up = "`enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__` holds up the thread of the steps"

@@ -4,6 +4,7 @@ import { categoryToken, contrast, hashName, paletteToken, rgbOf } from './color'
 describe('colours', () => {
   it('of categories are fixed, of unknown ones grey', () => {
     expect(categoryToken('input')).toBe('--c-input');
+    expect(['python', 'wait'].map(categoryToken)).toEqual(['--c-python', '--c-wait']);
     expect(categoryToken('what')).toBe('--c-idle');
   });
   it('of names go round the palette', () => expect([0, 9, 10].map(paletteToken)).toEqual(['--q-0', '--q-9', '--q-0']));

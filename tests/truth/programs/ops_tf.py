@@ -1,8 +1,8 @@
 """TensorFlow on a CPU, operations of known number: `python ops_tf.py OUT function|eager`.
 
 Three operations that differ, each alone in its loop, so that what the loop takes is what the operation takes: products, each in a
-`tf.function` of its own, or operations of three types that Python runs one by one (eagerly). The program writes the times of its loops,
-which end when the result is there.
+`tf.function` of its own, or operations of three types that Python runs one by one (eagerly). Each loop takes several times as long as
+another, whatever else the machine does. The program writes the times of its loops, which end when the result is there.
 """
 
 import json
@@ -18,7 +18,7 @@ out, mode = sys.argv[1:]
 def products():
     """Name → (what runs it once and waits, how often)."""
     made = {}
-    for name, (m, k, n, times) in {"small": (500, 600, 700, 20), "wide": (400, 1100, 1300, 12), "large": (1000, 1100, 1200, 8)}.items():
+    for name, (m, k, n, times) in {"small": (400, 500, 600, 20), "wide": (500, 1200, 1400, 12), "large": (1600, 1600, 1800, 8)}.items():
         a, b = tf.random.normal((m, k)), tf.random.normal((k, n))
         function = tf.function(lambda a, b, name=name: tf.matmul(a, b, name=name))
         made[name] = (lambda function=function, a=a, b=b: function(a, b).numpy(), times)
@@ -27,11 +27,11 @@ def products():
 
 def eager():
     """The same of operations that run on their own: their names are those of their types."""
-    a, b, c = tf.random.normal((1000, 1100)), tf.random.normal((1100, 1200)), tf.random.normal((3000, 1000))
+    a, b, c = (tf.random.normal(shape) for shape in ((1600, 1700), (1700, 1800), (6000, 1000)))
     return {
         "MatMul": (lambda: tf.matmul(a, b), 20),
         "Softmax": (lambda: tf.nn.softmax(c), 12),
-        "Relu": (lambda: tf.nn.relu(c), 8),
+        "Relu": (lambda: tf.nn.relu(a), 8),
     }
 
 

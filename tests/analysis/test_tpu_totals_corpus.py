@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import hlo_stats, op_profile, overview_page, roofline_model
+from tests.plain_protobuf import plain_fields
 from tests.tools.test_hlo_stats import cells
 
 pytestmark = pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
@@ -26,33 +26,8 @@ def corpus(path: str) -> Path:
     return Path(os.environ["TPUPROF_CORPUS"]) / path
 
 
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Fields of a protobuf message: varints as numbers, the rest as bytes."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        else:
-            size = varint() if key & 7 == 2 else 8 if key & 7 == 1 else 4
-            yield key >> 3, data[at : at + size]
-            at += size
-
-
 def of(data: bytes, number: int) -> list[Any]:
-    return [value for key, value in fields(data) if key == number]
+    return [value for key, value in plain_fields(data) if key == number]
 
 
 def hbm_of_v6e(path: Path) -> tuple[int, int]:
@@ -67,10 +42,10 @@ def hbm_of_v6e(path: Path) -> tuple[int, int]:
             metadata = of(entry, 2)[0]
             stats: dict[str, Any] = {}
             for stat in of(metadata, 5):
-                values = dict(fields(stat))
+                values = dict(plain_fields(stat))
                 key = stat_names[values.pop(1)]
                 stats[key] = next(iter(values.values()))
-            accesses = [dict(fields(one)) for one in of(stats.get("memory_access_breakdown", b""), 1)]
+            accesses = [dict(plain_fields(one)) for one in of(stats.get("memory_access_breakdown", b""), 1)]
             hbm = sum(int(one.get(3, 0)) for one in accesses if one.get(2) == 1) if accesses else int(stats.get("bytes_accessed", 0))
             name = (of(metadata, 4) or of(metadata, 2))[0].decode()
             if {"program_id", "symbol_id"} <= set(stats):

@@ -24,6 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 from tests.ingest.hlo_protos import array, instruction, message, varint
 from tests.ingest.other_files import MS, OLD_TRACE, OPERATIONS, OVERVIEW, event, resource, trace_proto
 from tests.ingest.xspaces import small_xspace
+from tests.plain_protobuf import plain_fields
 
 CORPUS = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere")
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="TPUPROF_CORPUS names no folder of recorded traces")
@@ -373,31 +374,6 @@ def test_old_traces_of_the_corpus_equal_an_independent_count() -> None:
         shown = Counter(row[3] or row[2] for row in rows(trace))
         assert shown == names
         assert int(trace.events["duration_ps"].sum()) == total
-
-
-def plain_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Fields with numbers and bytes, nothing checked."""
-    at = 0
-
-    def number() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        tag = number()
-        if tag & 7 == 0:
-            yield tag >> 3, number()
-        else:
-            size = number()
-            yield tag >> 3, data[at : at + size]
-            at += size
 
 
 def test_kinds_have_whole_sentences() -> None:

@@ -94,4 +94,4 @@ def test_an_exported_trace_states_model_flops_alone() -> None:
     assert (tree["flops"][0], tree["hbm_bytes"][0]) == (flops, n_bytes)
     busy = op_profile.TOOL.run(session, None, {}).scalars
     assert busy["flop_rate_flops_per_s"].value == pytest.approx(flops / (int(busy["busy_ps"].value or 0) / 1e12))
-    assert "FLOP/s a core" in overview_page.TOOL.run(session, None, {}).scalars["flops_fraction"].note
+    assert "FLOP/s per core" in overview_page.TOOL.run(session, None, {}).scalars["flops_fraction"].note

@@ -26,7 +26,7 @@ from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.hardware import Hardware, hardware
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import OP_LINE, STEP_LINES, lines_named, planes
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_classes import ON_GPU
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.analysis.tpu_ops import device_spans
@@ -34,11 +34,6 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Spans = tuple[Int64s, Int64s]
-# Classes of a GPU's streams; the rest of a step's input and output is the host's.
-_ON_GPU = (
-    TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_TO_DEVICE, TimeClass.DEVICE_TO_HOST,
-    TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,7 +128,7 @@ class RunFacts:
     def union_idle_fraction(self) -> float | None:
         """Time in which no device of a host works: of the steps where there are any, else of the devices' common span."""
         if self.kind == "GPU" and len(self.steps):
-            busy = int(self.steps.class_ps[:, list(_ON_GPU)].sum()) / int(self.steps.duration_ps.sum())
+            busy = int(self.steps.class_ps[:, list(ON_GPU)].sum()) / int(self.steps.duration_ps.sum())
             return min(1.0, max(0.0, 1.0 - busy))
         span = sum(host.devices.union_span_ps for host in self.hosts)
         return 1.0 - sum(host.devices.union_busy_ps for host in self.hosts) / span if span else None

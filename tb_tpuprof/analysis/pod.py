@@ -24,7 +24,7 @@ from tb_tpuprof.analysis.pod_transfers import TransferOp
 from tb_tpuprof.analysis.proto_fields import number_field
 from tb_tpuprof.analysis.pytorch_steps import in_windows, loader_events, windows
 from tb_tpuprof.analysis.stat_rows import first_ints
-from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.step_classes import N_CLASSES, ON_GPU, TimeClass
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
 from tb_tpuprof.analysis.tpu_steps import step_markers
@@ -248,9 +248,25 @@ def _gpu_core(trace: Trace, plane: int, found: Steps) -> _Core | None:
     classes = np.concatenate(
         (gpu_classes(trace, busy.rows.astype(np.intp)), np.full(len(fetches.rows), TimeClass.HOST_WAIT_INPUT, np.uint8))
     )
-    class_ps = charge(both.start_ps, both.end_ps, classes, both.step, (found.start_ps, found.start_ps + found.duration_ps), N_CLASSES)
-    begin = start - found.start_ps[step]
-    return _Core(found.duration_ps, parts_of_classes(class_ps), step, launched, begin, duration, found.start_ps, busy)
+    first, total = _own_windows(found, (both.start_ps, both.end_ps, both.step))
+    class_ps = charge(both.start_ps, both.end_ps, classes, both.step, (first, first + total), N_CLASSES)
+    if not class_ps[:, list(ON_GPU)].any():
+        return None
+    return _Core(total, parts_of_classes(class_ps), step, launched, start - first[step], duration, first, busy)
+
+
+def _own_windows(found: Steps, spans: tuple[Int64s, Int64s, Int64s]) -> tuple[Int64s, Int64s]:
+    """Start and length of each step on one GPU: the step's, or where the GPU did its work at another time, from its first event to its
+    last one's end. (Clocks of several GPUs may differ, and replicas may run one after another.) `spans`: starts, ends, steps of events.
+    """
+    start, end, step = spans
+    first, last = found.start_ps.copy(), found.start_ps + found.duration_ps
+    own_first, own_last = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
+    np.minimum.at(own_first, step, start)
+    np.maximum.at(own_last, step, end)
+    apart = (own_last > own_first) & ((own_first >= last) | (own_last <= first))
+    first[apart], last[apart] = own_first[apart], own_last[apart]
+    return first, last - first
 
 
 def _busy(trace: Trace, plane: int, found: Steps, launched: tuple[Int64s, Int64s]) -> Busy:

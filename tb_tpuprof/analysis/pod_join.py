@@ -57,7 +57,7 @@ class Pod:
 
     In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core. `n_unplaced`: links whose end
     lies on hosts that were not captured or chosen. `n_devices`: accelerators that these hosts have. `all_idle_ps`: by step, how long
-    no core of a host ran anything, mean of the hosts. `apart`: hosts that were captured at another time, and by how many ns.
+    no core of a host ran anything, and `host_step_ps` how long the step was, means of the hosts. `apart`: hosts that were captured at another time, and by how many ns.
     """
 
     hosts: tuple[str, ...]
@@ -77,6 +77,7 @@ class Pod:
     late_idle_ps: Int64s
     n_devices: int
     all_idle_ps: npt.NDArray[np.float64]
+    host_step_ps: npt.NDArray[np.float64]
     apart: tuple[tuple[str, int], ...] = ()
 
     @cached_property
@@ -155,6 +156,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         tuple(part.host for part, _ in used), first.kind, first.device, cores, host_of, device_of, common.steps.name[:n_steps], part_ps,
         total_ps, collectives, channels, common.n_without, common.is_disjoint, n_unplaced, late_idle,
         sum(part.n_devices for part, _ in used), _mean([part.all_idle_ps[rows] for part, rows in used], n_steps),
+        _mean([part.steps.duration_ps[rows] for part, rows in used], n_steps),
     )  # fmt: skip
 
 

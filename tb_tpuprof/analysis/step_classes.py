@@ -58,6 +58,11 @@ CATEGORIES: dict[str, tuple[TimeClass, ...]] = {
     "other": (TimeClass.UNKNOWN, TimeClass.HOST_TO_HOST),
 }
 
+# Classes of a GPU's streams; the rest of a step's input and output is the host's.
+ON_GPU = (
+    TimeClass.HOST_TO_DEVICE, TimeClass.DEVICE_COLLECTIVES, TimeClass.DEVICE_TO_DEVICE, TimeClass.DEVICE_TO_HOST,
+    TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16,
+)  # fmt: skip
 _WRAPPERS = ("EagerExecute", "EagerLocalExecute", "EagerKernelExecute", "FunctionRun")
 _COPY_CLASSES = {
     "MemcpyHToD": TimeClass.HOST_TO_DEVICE,

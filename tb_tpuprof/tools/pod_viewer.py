@@ -143,7 +143,7 @@ def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
         found["copy_wait_fraction"] = Scalar(share(Part.COPY_WAIT), "fraction", "Waiting for copies", "asynchronous ones, mean per core")
     found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core, without waiting for input")
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
-        idle = float(pod.all_idle_ps[rows].mean()) / total
+        idle = float(pod.all_idle_ps[rows].mean()) / (float(pod.host_step_ps[rows].mean()) or 1.0)
         found["all_idle_fraction"] = Scalar(idle, "fraction", "All idle at once", "nothing runs on any core of a host")
     return found
 

@@ -61,5 +61,6 @@ def test_kernels_of_the_peer_s_core_are_those_of_our_gpus() -> None:
     name = "xprof_gpu_multi_worker__GPU-multi-worker"
     ((_, record),) = theirs(name).items()
     mine = ours(name)
-    assert mine.total_ps[0, 0] / PS_PER_US == pytest.approx(record["total"])
+    # A GPU that did its part of the step at another time has a span of its own; the peer has one core per host.
+    assert mine.total_ps[:, 0].max() / PS_PER_US == pytest.approx(record["total"])
     assert mine.part_ps[:, 0, Part.COMPUTE].max() / PS_PER_US == pytest.approx(record["1"], rel=1e-6)

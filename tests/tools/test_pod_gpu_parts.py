@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.pod import pod_host
+from tb_tpuprof.analysis.pod import _own_windows, pod_host
 from tb_tpuprof.analysis.pod_parts import Part, parts_of_classes
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.step_classes import N_CLASSES
+from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.session import Session
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 
@@ -33,3 +34,13 @@ def test_several_gpus_parts_sum_up_to_the_step(tmp_path: Path) -> None:
     np.testing.assert_array_equal(parts.part_ps.sum(axis=2), parts.total_ps)
     assert (parts.part_ps >= 0).all()
     assert (parts.all_idle_ps <= parts.part_ps[:, :, Part.IDLE].min(axis=0)).all()
+
+
+def test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own() -> None:
+    """Three steps of a GPU: inside of the step's time, 650 before it, and none of it."""
+    none = np.zeros((3, N_CLASSES), np.int64)
+    found = Steps(np.arange(3), ("a", "b", "c"), np.array([1000, 2000, 3000]), np.array([500, 400, 300]), none)
+    start, end = np.array([1100, 1350, 1400]), np.array([1200, 1380, 1710])
+    first, length = _own_windows(found, (start, end, np.array([0, 1, 1])))
+    assert first.tolist() == [1000, 1350, 3000]
+    assert length.tolist() == [500, 360, 300]

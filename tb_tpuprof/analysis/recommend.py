@@ -246,7 +246,7 @@ def eager_fraction(metrics_self_eager_ps: int, busy_ps: int) -> float:
 
 
 def _share_in_words(share: float) -> str:
-    return f"Only {format_fraction(share)}" if share else "Nothing"
+    return f"Only {format_fraction(share)}" if share else "None"
 
 
 def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.ingest.runs import RunInfo
+from tb_tpuprof.ingest.runs import HostFile, RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 
@@ -27,6 +27,9 @@ class DrawnSession:
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(self.traces)
+
+    def file(self, host: str) -> HostFile:
+        return HostFile(host, "", 0, 0)
 
     def trace(self, host: str) -> Trace:
         return self.traces[host]

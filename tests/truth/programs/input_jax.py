@@ -91,8 +91,9 @@ class Loop:
     def timed_next(self):
         begin = time.perf_counter()
         batch = next(self.batches)
+        batch = batch if isinstance(batch, np.ndarray) else batch.numpy()
         self.wait_s.append(time.perf_counter() - begin)
-        return batch if isinstance(batch, np.ndarray) else batch.numpy()
+        return batch
 
     def step(self, number):
         """One step: (start, end)."""

@@ -39,6 +39,7 @@ _SHARED = "AMD's `group_mem` is read as shared memory; the peer knows NVIDIA's w
 _ENDS = "steps that the capture's start or end may have cut are left out, as on the overview; the peer keeps them"
 _HOSTS = "calls of Python and events inside others of their class are counted as host time; the peer leaves them over as other time"
 _CORES = "each GPU is a core; the peer has one per host, with the kernels of all its GPUs"
+_APART = "a GPU that did its part of the step at another time has a span of its own; the peer's core is its host, as long as the longest"
 _MI300, _V100 = "corpus_tracelens_mi300_jax__*", "corpus_xprof_gpu_multi_worker__*"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
@@ -61,6 +62,7 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     (_V100, "pod_viewer", "cores"): _CORES,
     (_V100, "pod_viewer", "device compute, *"): _CORES,
     (_V100, "pod_viewer", "all others, *"): _CORES,
+    (_V100, "pod_viewer", "step time, *"): _APART,
     **live_corpus_reasons.DIFFERENCES,
     **live_corpus_memory.DIFFERENCES,
 }

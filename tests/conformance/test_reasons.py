@@ -84,6 +84,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "AMD's `group_mem` is read": (f"{_KERNELS}test_launches_of_older_and_of_amd_tracers",),
     "the trace tells none: computed from the launch": _OCCUPANCY,
     "steps that Keras' functions tell": (f"{_STEPS}test_without_annotations_a_step_lasts_from_one_run_of_a_function_to_the_next",),
+    "a GPU that did its part of the step at another time": (
+        "tools/test_pod_gpu_parts.py::test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own",
+    ),
     "calls of Python and events inside others": (
         f"{_STEPS}test_nested_work_is_counted_once_and_wrappers_not_at_all",
         "tools/test_pod_exchange.py::test_every_class_of_a_host_s_step_has_its_part",

@@ -186,9 +186,9 @@ class Pieces:
 def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classes) -> Pieces:
     """A thread that marks steps, cut at their beginnings and ends."""
     windows = marked.windows
-    mine = np.flatnonzero(np.isin(windows.start, trace.events["start_ps"][marked.rows[trace.event_line[marked.rows] == line]]))
-    if windows.how != "annotated":
-        mine = np.arange(len(windows.group))
+    mine = np.arange(len(windows.group))
+    if windows.how == "annotated":  # the others are of one thread, or of whichever runs the functions
+        mine = np.flatnonzero(np.isin(windows.group, groups(trace).group[marked.rows[trace.event_line[marked.rows] == line]]))
     found: Segments = segments(trace, line, event_class, marked.rows, marked.source == "annotation")
     which, at, start, end = clipped(found.start, found.end, windows.only(mine))
     return Pieces(start, end, found.klass[which], mine[at].astype(np.int64), found.named[which])

@@ -56,8 +56,11 @@ def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_al
 
 
 def clipped(start: Int64s, end: Int64s, windows: Windows) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
-    """Intervals cut where windows that follow one another begin and end: (which interval, which window, start, end) of each piece."""
-    first = np.searchsorted(windows.end, start, side="right")
+    """Intervals cut where windows begin and end: (which interval, which window, start, end) of each piece.
+
+    Windows are ordered by start and may overlap, as steps of several threads do; then an interval has a piece in each.
+    """
+    first = np.searchsorted(np.maximum.accumulate(windows.end), start, side="right")
     beyond = np.searchsorted(windows.start, end, side="left")
     n = np.maximum(beyond - first, 0)
     which = np.repeat(np.arange(len(start)), n)

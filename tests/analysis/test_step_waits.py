@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of, is_compilation, kind_of
 from tb_tpuprof.analysis.recommend import Finding, finding, input_finding, on_worst_host
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.step_windows import step_windows
+from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
@@ -297,3 +297,22 @@ def test_frames_have_a_function_a_file_and_a_line() -> None:
     assert is_compilation("backend_compile")
     assert is_compilation("CpuCompiler::Compile")
     assert not is_compilation("model/compile_loss/sub:Sub")
+
+
+def test_steps_of_three_threads_that_begin_together_have_their_own_waits() -> None:
+    """Of unlike length, on threads of their own: none has the time of another's thread."""
+    lines = {}
+    for number, (length, waits) in enumerate(((100, 60), (80, 30), (50, 10))):
+        step = DrawnEvent("train", 0, length * PS, {"_r": 1, "step_num": number})
+        loader = DrawnEvent("$gen.py:15 batches", 0, waits * PS)
+        lines[f"thread {number}"] = [step, loader, DrawnEvent("dot:Dot", waits * PS, (length - waits) * PS)]
+    found = steps(build([DrawnPlane("/host:CPU", lines)]))
+    assert (found.duration_ps / PS).tolist() == [100, 80, 50]
+    assert parts(found) == {"input": [60, 30, 10], "host_compute": [40, 50, 40]}
+
+
+def test_intervals_have_a_piece_in_each_window_that_they_overlap() -> None:
+    windows = Windows(np.arange(3), np.array([0, 10, 60]), np.array([100, 20, 90]), "annotated")
+    which, at, start, end = clipped(np.array([5, 15, 70, 95]), np.array([12, 18, 200, 97]), windows)
+    found = sorted(zip(which.tolist(), at.tolist(), start.tolist(), end.tolist(), strict=True))
+    assert found == [(0, 0, 5, 12), (0, 1, 10, 12), (1, 0, 15, 18), (1, 1, 15, 18), (2, 0, 70, 100), (2, 2, 70, 90), (3, 0, 95, 97)]

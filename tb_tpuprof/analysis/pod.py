@@ -22,9 +22,10 @@ from tb_tpuprof.analysis.pod_comms import exchanges
 from tb_tpuprof.analysis.pod_parts import N_PARTS, Part, part_of_class, part_of_op, parts_of_classes
 from tb_tpuprof.analysis.pod_transfers import TransferOp
 from tb_tpuprof.analysis.proto_fields import number_field
-from tb_tpuprof.analysis.pytorch_steps import in_windows, loader_events, windows
+from tb_tpuprof.analysis.pytorch_steps import loader_events, windows
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import N_CLASSES, ON_GPU, TimeClass
+from tb_tpuprof.analysis.step_windows import overlapping
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.analysis.tpu_ops import DeviceSpans, device_spans
 from tb_tpuprof.analysis.tpu_steps import step_markers
@@ -282,7 +283,7 @@ def _busy_rows(trace: Trace, found: Steps, rows: Int64s) -> Busy:
     """Events in the markers that they overlap, of the steps that count."""
     start = trace.events["start_ps"][rows]
     end = start + trace.events["duration_ps"][rows]
-    event, window = in_windows(start, end, windows(trace))
+    event, window = overlapping(start, end, windows(trace))
     step = _at(found, windows(trace).group[window])
     event, step = event[step >= 0], step[step >= 0]
     return Busy(rows[event], step, start[event], end[event])

@@ -57,7 +57,8 @@ class Pod:
 
     In memory `part_ps` lies part by part, as it is read. `device_of`: the program's number of each core. `n_unplaced`: links whose end
     lies on hosts that were not captured or chosen. `n_devices`: accelerators that these hosts have. `all_idle_ps`: by step, how long
-    no core of a host ran anything, and `host_step_ps` how long the step was, means of the hosts. `apart`: hosts that were captured at another time, and by how many ns.
+    no core of a host ran anything, and `host_step_ps` how long the step was, means of the hosts. `apart`: hosts that were captured at
+    another time, and by how many ns.
     """
 
     hosts: tuple[str, ...]

@@ -29,6 +29,7 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_waits import StepWait
+from tb_tpuprof.analysis.step_windows import overlapping
 from tb_tpuprof.analysis.steps import StepParts, steps
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
@@ -98,7 +99,7 @@ def window_parts(trace: Trace) -> StepParts:
     start = np.concatenate((trace.events["start_ps"][rows], trace.events["start_ps"][loader]))
     end = start + np.concatenate((trace.events["duration_ps"][rows], trace.events["duration_ps"][loader]))
     klass = np.concatenate((gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8)))
-    event, window = in_windows(start, end, found)
+    event, window = overlapping(start, end, found)
     launched = _that_launched(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], found)
     none = np.zeros(len(launched), np.int64)
     return StepParts(
@@ -112,16 +113,6 @@ def window_parts(trace: Trace) -> StepParts:
 def _that_launched(trace: Trace, kernels: Rows, found: Windows) -> Rows:
     """Windows of steps that launched kernels, wherever these ran: such a step computes, though perhaps after its window."""
     return np.flatnonzero(np.isin(found.group, groups(trace).group[kernels]))
-
-
-def in_windows(start: Int64s, end: Int64s, found: Windows) -> tuple[Rows, Rows]:
-    """(event, window) of each pair that overlaps; what lasts no time is in none."""
-    first = np.searchsorted(np.maximum.accumulate(found.end), start, "right")
-    last = np.searchsorted(found.start, end, "left")
-    n = np.where(end > start, np.maximum(last - first, 0), 0)
-    event = np.repeat(np.arange(len(start)), n)
-    window = np.arange(len(event)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
-    return event, window
 
 
 @once
@@ -150,13 +141,11 @@ def _fetches(trace: Trace, found: Windows) -> LoaderWait | None:
     """As `loader_wait`, in the given windows."""
     rows = loader_events(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
-    event, window = in_windows(start, start + trace.events["duration_ps"][rows], found)
+    event, window = overlapping(start, start + trace.events["duration_ps"][rows], found)
     if not len(event):
         return None
     first = np.maximum(start[event], found.start[window])
     last = np.minimum(start[event] + trace.events["duration_ps"][rows][event], found.end[window])
-    kept = last > first
-    first, last, event, window = first[kept], last[kept], event[kept], window[kept]
     by_name = np.bincount(trace.events["metadata"][rows[event]], weights=last - first)
     kernels = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
     kernels = kernels[np.isin(gpu_classes(trace, kernels), _COMPUTES)]

@@ -9,6 +9,7 @@ dispatched     ├7┤├8┤                               from the end of one 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -55,16 +56,33 @@ def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_al
     return Windows(group, start, end, "annotated")
 
 
-def clipped(start: Int64s, end: Int64s, windows: Windows) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
-    """Intervals cut where windows begin and end: (which interval, which window, start, end) of each piece.
+class Spans(Protocol):
+    """Windows by start, which may overlap."""
 
-    Windows are ordered by start and may overlap, as steps of several threads do; then an interval has a piece in each.
-    """
+    @property
+    def start(self) -> Int64s:
+        """Ascending."""
+
+    @property
+    def end(self) -> Int64s:
+        """In the same order."""
+
+
+def overlapping(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """(interval, window) of each pair that overlaps; what lasts no time is in none."""
     first = np.searchsorted(np.maximum.accumulate(windows.end), start, side="right")
     beyond = np.searchsorted(windows.start, end, side="left")
-    n = np.maximum(beyond - first, 0)
+    n = np.where(end > start, np.maximum(beyond - first, 0), 0)
     which = np.repeat(np.arange(len(start)), n)
     at = np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
-    begin, stop = np.maximum(start[which], windows.start[at]), np.minimum(end[which], windows.end[at])
-    kept = stop > begin
-    return which[kept], at[kept].astype(np.int64), begin[kept], stop[kept]
+    kept = np.minimum(end[which], windows.end[at]) > np.maximum(start[which], windows.start[at])
+    return which[kept], at[kept]
+
+
+def clipped(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], Int64s, Int64s, Int64s]:
+    """Intervals cut where windows begin and end: (which interval, which window, start, end) of each piece.
+
+    Where windows overlap, as steps of several threads do, an interval has a piece in each.
+    """
+    which, at = overlapping(start, end, windows)
+    return which, at.astype(np.int64), np.maximum(start[which], windows.start[at]), np.minimum(end[which], windows.end[at])

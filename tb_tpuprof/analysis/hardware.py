@@ -19,6 +19,7 @@ from tb_tpuprof.units import format_value
 _AMD_BY_CAPABILITY = {(9, 4): "gfx942", (9, 5): "gfx950"}
 _GIGA = 1e9
 _IN_TRACE = "the trace"
+_SAME_RATE = 0.02  # more than rounding
 _COMPUTED = "multiprocessors × operations per cycle × clock"
 _NVIDIA_FAMILIES = {2: "Fermi", 3: "Kepler", 5: "Maxwell", 6: "Pascal", 9: "Hopper", 10: "Blackwell", 11: "Blackwell", 12: "Blackwell"}
 
@@ -105,7 +106,11 @@ def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
 
 
 def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_flops: float) -> tuple[float, float, tuple[str, str]]:
-    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called, the exact model first."""
+    """Peak FLOP rate, peak memory bandwidth, and where they come from. `names`: what the device is called, the exact model first.
+
+    A rate computed from units and clock gives way to the data sheet of a known model where they differ: a GPU's highest clock can be
+    above the one that its data sheet goes by, and a file of another format, which states no clock, has the data sheet's.
+    """
     own = next((entry for name in names if (entry := peaks.of_user(name))), None)
     sheet = next((entry for name in names if (entry := peaks.data_sheet(name))), None)
     found, sources = [0.0, 0.0], ["", ""]
@@ -118,7 +123,7 @@ def _with_tables(names: tuple[str, ...], stated: tuple[float, float], computed_f
             found[i], sources[i] = of_sheet, f"data sheet {sheet.source} ({wrong})"
         elif stated[i]:
             found[i], sources[i] = stated[i], _IN_TRACE
-        elif i == 0 and computed_flops:
+        elif i == 0 and computed_flops and not (names[0] and of_sheet and abs(computed_flops / of_sheet - 1) > _SAME_RATE):
             found[i], sources[i] = computed_flops, _COMPUTED
         elif sheet:
             found[i], sources[i] = of_sheet, f"data sheet {sheet.source}"

@@ -44,7 +44,9 @@ class Part(IntEnum):
     HOST_COMPUTE = 11
     LAUNCH = 12
     COMPILE = 13
-    IDLE = 14
+    PYTHON = 14
+    WAIT = 15
+    IDLE = 16
 
 
 N_PARTS = len(Part)
@@ -79,7 +81,9 @@ PART_TEXTS: dict[Part, PartText] = {
     Part.HOST_COMPUTE: PartText("host_compute", "Host compute", "host", "Work on the host while no device works"),
     Part.LAUNCH: PartText("launch", "Kernel launch", "launch", "Preparing kernels"),
     Part.COMPILE: PartText("compile", "Compilation", "compile", "Compiling"),
-    Part.IDLE: PartText("idle", "Idle", "idle", "Nothing of the above: waiting for the host, or nothing to do"),
+    Part.PYTHON: PartText("python", "Python", "python", "Python and the program's own annotations, while no operation ran"),
+    Part.WAIT: PartText("wait", "Waiting", "wait", "The step's thread sleeps, locks or polls, and nothing says for what"),
+    Part.IDLE: PartText("idle", "Idle or other", "idle", "Nothing of the above was traced: waiting for the host, or nothing to do"),
 }
 
 _OF_CLASS = {
@@ -92,8 +96,8 @@ _OF_CLASS = {
     TimeClass.DEVICE_COLLECTIVES: Part.COLLECTIVE,
     TimeClass.HOST_WAIT_INPUT: Part.INPUT,
     TimeClass.HOST_WAIT_LOADER: Part.INPUT,
-    TimeClass.HOST_PYTHON: Part.HOST_COMPUTE,
-    TimeClass.HOST_WAIT: Part.IDLE,
+    TimeClass.HOST_PYTHON: Part.PYTHON,
+    TimeClass.HOST_WAIT: Part.WAIT,
     TimeClass.DEVICE_TO_DEVICE: Part.DEVICE_COPY,
     TimeClass.DEVICE_TO_HOST: Part.OUTPUT,
     TimeClass.DEVICE_COMPUTE_32: Part.COMPUTE,

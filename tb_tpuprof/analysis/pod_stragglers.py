@@ -31,10 +31,10 @@ _MARGIN = 3.0  # sigmas beyond the largest that chance brings about
 _OUTSTANDING = 4.0  # times the other units' usual difference
 _TINY = 1e-6
 _CAUSES: dict[str, tuple[Part, ...]] = {
-    "compute": (Part.HIGH_FLOPS, Part.LOW_FLOPS, Part.COMPUTE, Part.HOST_COMPUTE, Part.COMPILE),
+    "compute": (Part.HIGH_FLOPS, Part.LOW_FLOPS, Part.COMPUTE, Part.HOST_COMPUTE, Part.PYTHON, Part.COMPILE),
     "input": (Part.INPUT, Part.OUTPUT),
     "network": (Part.COLLECTIVE, Part.SEND, Part.DEVICE_COPY, Part.COPY_WAIT),
-    "idle": (Part.IDLE, Part.LAUNCH),
+    "idle": (Part.IDLE, Part.WAIT, Part.LAUNCH),
 }
 
 

@@ -37,6 +37,7 @@ _FAR_APART = 0.05  # difference between two shares of waiting that is worth a se
 _LONGER = 1.5  # times as long that a host waits that is worth one, too
 
 _NO_INPUT_OPS = "no input operations were traced"
+_NO_STAGES = "the steps wait in Python, and no stages of a pipeline were traced"
 
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
@@ -111,7 +112,7 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
             host.total_ps if host.total_ps else None,
             "ps",
             "Host time for input",
-            "all threads" if host.total_ps else "no input operations were traced",
+            "all threads" if host.total_ps else _NO_STAGES if steps.waits else _NO_INPUT_OPS,
         ),
         "host_enqueue_fraction": Scalar(
             host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "fraction", "Enqueuing", "of the host's time"

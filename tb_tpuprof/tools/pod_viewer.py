@@ -141,7 +141,9 @@ def _shares(pod: Pod, rows: slice, total: float) -> dict[str, Scalar]:
         found["wait_fraction"] = Scalar(waits, "fraction", "Waiting for others", "in collectives and receiving")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
         found["copy_wait_fraction"] = Scalar(share(Part.COPY_WAIT), "fraction", "Waiting for copies", "asynchronous ones, mean per core")
-    found["idle_fraction"] = Scalar(share(Part.IDLE), "fraction", "Idle", "mean per core, without waiting for input")
+    found["idle_fraction"] = Scalar(
+        share(Part.IDLE), "fraction", "Idle or other", "mean per core; waits that were traced are parts of their own"
+    )
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / (float(pod.host_step_ps[rows].mean()) or 1.0)
         found["all_idle_fraction"] = Scalar(idle, "fraction", "All idle at once", "nothing runs on any core of a host")

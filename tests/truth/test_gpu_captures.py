@@ -110,3 +110,12 @@ def test_bfloat16_products_are_16_bit_compute() -> None:
         found = page(run, "overview_page").scalars["device_compute_16bit_fraction"].value
         assert found is not None
         assert found > 0.9
+
+
+def test_a_gpu_has_one_peak_whoever_captured_it() -> None:
+    """The H100's data sheet: 989.5 TFLOP/s. Its highest clock, which JAX's file states, would make it 1.07 PFLOP/s."""
+    for run in ("jax_sync1", "torch_graph"):
+        found = page(run, "overview_page").tables["environment"]
+        texts = dict(zip(column(page(run, "overview_page"), "environment", "name"), found.columns[1].values, strict=True))
+        value = found.columns[1].strings[int(texts["Peak compute per device"])]  # type: ignore[index]
+        assert value.startswith("990 TFLOP/s"), run

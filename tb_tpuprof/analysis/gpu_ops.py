@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.event_names import UNKNOWN, is_graph_launch, parse_op
 from tb_tpuprof.analysis.gpu_steps import stream_events
 from tb_tpuprof.analysis.grouping import eager_ops, groups
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
+from tb_tpuprof.analysis.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.kernel_names import short_name
 from tb_tpuprof.analysis.kernel_rows import is_transfer, kernel_mask
 from tb_tpuprof.analysis.op_metrics import IDLE, NO_OPERATION, Occurrences, OpMetrics, add_up, no_ops, sum_by, sum_occurrences
@@ -25,7 +26,7 @@ Int64s = npt.NDArray[np.int64]
 def gpu_ops(trace: Trace) -> OpMetrics:
     """Occurrences and times of the operations of all GPUs.
 
-    A kernel belongs to the HLO instruction named by its stats `hlo_op` (the last of `a::b`) and `program_id`; successive
+    A kernel belongs to the HLO instruction named by its stats `hlo_op` (see `hlo_op_texts`) and `program_id`; successive
     kernels of one instruction in one step are one occurrence. Without HLO the stat `tf_op` names the operation, and each
     kernel is one occurrence; of a CUDA or HIP graph each launch is. Without either, a line of operations derived by the file's
     writer is asked. What is left are kernels of no known operation: each is a row of its own, of the type `(no operation)`, so that
@@ -42,11 +43,12 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
         return no_ops()
     start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     span_ps = int((start + duration).max() - start.min())
-    texts = {key: _text_ids(trace, key, rows) for key in ("hlo_op", "tf_op")}
+    hlo_op, framework_op = hlo_op_texts(trace).at(rows), _framework_names(trace, rows)
+    hlo_op[hlo_op == trace.strings.find("")] = -1
     program = values_at(rows, *first_ints(trace, "program_id"), -1)
-    with_hlo, with_name = texts["hlo_op"] >= 0, (texts["hlo_op"] < 0) & (texts["tf_op"] >= 0)
-    parts = [_hlo_ops(trace, rows[with_hlo], texts["hlo_op"][with_hlo], program[with_hlo], programs)]
-    parts.append(_framework_ops(trace, rows[with_name], texts["tf_op"][with_name]))
+    with_hlo, with_name = hlo_op >= 0, (hlo_op < 0) & (framework_op >= 0)
+    parts = [_hlo_ops(trace, rows[with_hlo], hlo_op[with_hlo], program[with_hlo], programs)]
+    parts.append(_framework_ops(trace, rows[with_name], framework_op[with_name]))
     without = rows[~with_hlo & ~with_name]
     derived, at = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
     parts += [derived, _without_ops(trace, at)]
@@ -59,9 +61,9 @@ def transfer_ps(ops: OpMetrics) -> int:
     return sum(time for name, time in zip(names, ops.self_ps.tolist(), strict=True) if is_transfer(name))
 
 
-def _text_ids(trace: Trace, key: str, rows: Rows) -> Int64s:
-    """String id of a text stat of each row, -1 where it is missing or empty."""
-    sparse = trace.event_stats.texts(key)
+def _framework_names(trace: Trace, rows: Rows) -> Int64s:
+    """String id of each row's `tf_op`, -1 where it is missing or empty."""
+    sparse = trace.event_stats.texts("tf_op")
     owner, first = np.unique(sparse.owner, return_index=True)
     ids = values_at(rows, owner, sparse.value[first].astype(np.int64), -1)
     empty = trace.strings.find("")
@@ -75,11 +77,11 @@ def _hlo_ops(trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs
     op = op.reshape(-1)
     if not len(pairs):
         return no_ops()
-    names, found = [], []
+    names, found, strings = [], [], hlo_op_texts(trace).strings
     for number, text in pairs.tolist():
         if number not in programs:
             programs[number] = Instructions(trace, number)
-        name = trace.strings[text].rpartition("::")[2]
+        name = strings[text].rpartition("::")[2]
         names.append(name)
         found.append(programs[number].get(name))
     first = first_of_runs(trace, rows, op)

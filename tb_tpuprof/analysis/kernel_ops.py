@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.event_names import parse_op
 from tb_tpuprof.analysis.hlo_names import Instruction, Instructions
+from tb_tpuprof.analysis.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible
 from tb_tpuprof.analysis.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.trace.trace import Trace
@@ -41,7 +42,8 @@ class _Names:
 def op_columns(trace: Trace, rows: Rows) -> list[Codes]:
     """What tells the operations of kernels (ascending event rows) apart: kernels that are alike in all of it have the same one."""
     stats = trace.event_stats
-    found = [stats.texts_at(key, rows) for key in ("tf_op", "hlo_op") if stats.has(key)]
+    found = [stats.texts_at("tf_op", rows)] if stats.has("tf_op") else []
+    found += [hlo_op_texts(trace).at(rows)] if stats.has("hlo_op") else []
     if stats.has("program_id"):
         found.append(stats.ints_at("program_id", rows))
     derived = _derived(trace, rows)
@@ -56,7 +58,7 @@ def kernel_ops(trace: Trace, rows: Rows) -> KernelOps:
     """
     names = _Names()
     code = np.zeros(len(rows), np.int64)
-    framework, compiled = (trace.event_stats.texts_at(key, rows) for key in ("tf_op", "hlo_op"))
+    framework, compiled = trace.event_stats.texts_at("tf_op", rows), hlo_op_texts(trace).at(rows)
     framework = np.where(np.isin(framework, [trace.strings.find(text) for text in (_MODULE, "")]), -1, framework)
     has_hlo = (compiled >= 0) & (compiled != trace.strings.find(""))
     _by_text(trace, framework, code, names)
@@ -88,11 +90,11 @@ def _by_instruction(trace: Trace, mine: Rows, hlo_op: Codes, program: Codes, cod
         return
     pairs, inverse = np.unique(np.column_stack((program[mine], hlo_op[mine])), axis=0, return_inverse=True)
     programs: dict[int, Instructions] = {}
-    table = np.zeros(len(pairs), np.int64)
+    table, strings = np.zeros(len(pairs), np.int64), hlo_op_texts(trace).strings
     for i, (number, text) in enumerate(pairs.tolist()):
         if number not in programs:
             programs[number] = Instructions(trace, number)
-        leaf = trace.strings[text].rpartition("::")[2]
+        leaf = strings[text].rpartition("::")[2]
         found = programs[number].get(leaf) or Instruction("", "")
         op = parse_op(found.op_name if ":" in found.op_name else f"{found.op_name}:") if found.op_name else None
         eligible = found.opcode in ("dot", "convolution") or is_tensor_core_eligible(leaf) or bool(op and is_tensor_core_eligible(op.name))

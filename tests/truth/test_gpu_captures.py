@@ -119,3 +119,17 @@ def test_a_gpu_has_one_peak_whoever_captured_it() -> None:
         texts = dict(zip(column(page(run, "overview_page"), "environment", "name"), found.columns[1].values, strict=True))
         value = found.columns[1].strings[int(texts["Peak compute per device"])]  # type: ignore[index]
         assert value.startswith("990 TFLOP/s"), run
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.startswith("jax")])
+def test_no_page_takes_a_command_buffer_for_an_operation(run: str) -> None:
+    """Products are nearly all of the time, on every page that lists operations, with the FLOPs that HLO stats has."""
+    top = column(page(run, "overview_page"), "top_ops", "operation")
+    assert "dot_general" in top[0] or "transpose" in top[0]
+    listed = {*top, *column(page(run, "framework_op_stats"), "ops", "operation"), *column(page(run, "kernel_stats"), "kernels", "op")}
+    listed |= set(column(page(run, "hlo_stats"), "ops", "op"))
+    assert not any("command_buffer" in name for name in listed)
+    payload = page(run, "framework_op_stats")
+    rates = np.array([rate or 0.0 for rate in column(payload, "ops", "flop_rate_flops_per_s")])
+    seconds = np.array(column(payload, "ops", "total_self_time_ps"), float) / PS
+    assert float(np.nansum(seconds * rates)) == pytest.approx(8 * JAX_FLOPS, rel=0.01)

@@ -23,6 +23,7 @@ _ENQUEUE = "InfeedEnqueue"
 _STAGES = {"enqueue": "enqueuing", "read": "demanded_reads", "preprocessing": "preprocessing", "unknown": "other"}
 _FILE_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _WAITERS = ("Root", "Prefetch")
+_COPIES_TO_DEVICE = "::Prefetch::Generator"  # of a device's pipeline: fetches what the host's makes
 _NUMBER = re.compile(r"(?<!DirectedInterleave)(?<!Zip)\[\d+\]")
 _AHEAD = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::ParallelMap")
 
@@ -86,8 +87,9 @@ def input_category(name: str, type_: str) -> str:
     return "preprocessing"
 
 
-def _waits(name: str) -> bool:
-    return name.rpartition("::")[2] in _WAITERS
+def _waits(name: str, stages: set[str]) -> bool:
+    """Whether an iterator only waits for others: for the `stages` below it, or, of a device's pipeline, for the host's."""
+    return (name in stages and name.rpartition("::")[2] in _WAITERS) or name.endswith(_COPIES_TO_DEVICE)
 
 
 def merged_stage(name: str) -> str:
@@ -114,7 +116,7 @@ def _select(ops: OpMetrics, enqueue_ps: int, between_ps: int) -> HostInput:
     category = [input_category(name, type_) for name, type_ in zip(ops.name, ops.type, strict=True)]
     stages = {name.rpartition("::")[0] for name, found in zip(ops.name, category, strict=True) if found}
     # A consumer waits inside of a prefetch while the stages below it work: counted there, it would count twice.
-    category = [WAITING if found and name in stages and _waits(name) else found for name, found in zip(ops.name, category, strict=True)]
+    category = [WAITING if found and _waits(name, stages) else found for name, found in zip(ops.name, category, strict=True)]
     kept = [i for i, found in enumerate(category) if found]
     rows = np.array(kept, np.intp)
     columns = (getattr(ops, key)[rows] if len(getattr(ops, key)) else getattr(ops, key) for key in ("flops", "model_flops", "n_bytes"))

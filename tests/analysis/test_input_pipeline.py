@@ -292,3 +292,18 @@ def test_stages_that_wait_for_others_are_not_blamed() -> None:
     found = host_input(drawing("a  [Iterator::Root::Prefetch                  ][Iterator::Root::Prefetch::Map]"))
     assert costliest(found, "preprocessing") == "Iterator::Root::Prefetch::Map"
     assert costliest(found, "enqueuing") == ""
+
+
+def test_the_generator_of_a_device_s_pipeline_waits_for_the_host_s() -> None:
+    """It is no preprocessing, also where nothing below it was traced; a generator of the user's own is."""
+    trace = drawing("""
+        a   [Iterator::Root::Prefetch::Generator         ]
+        b   [Iterator::Root::Generator          ]
+        c   [Iterator::Root::Prefetch::Map ]
+        """)
+    found = host_input(trace)
+    assert dict(zip(found.ops.name, found.category, strict=True)) == {
+        "Iterator::Root::Prefetch::Generator": "waiting",
+        "Iterator::Root::Generator": "preprocessing",
+        "Iterator::Root::Prefetch::Map": "preprocessing",
+    }

@@ -22,6 +22,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
+const PYTHON_WAITS =
+  'No stage of an input pipeline was traced on the host. The steps wait in Python: the sentence above and the advice below say where.';
 /** Totals of nested operations overlap: their share tells less than that of the self time. */
 const OPS_VIEW = { ...PLAIN_VIEW, hidden: new Set(['total_fraction']) };
 const DOT_PX = 18;
@@ -101,7 +103,7 @@ function HostSide({ payload }: { payload: Payload }): VNode {
       breakdown={breakdown}
       timeOf="Self time of the operations of that kind"
       shareOf="Share of the time of the input pipeline"
-      empty={NO_INPUT_OPS}
+      empty={payload.scalars.host_input_ps?.note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
     />
   );
 }

@@ -74,7 +74,8 @@ def test_without_the_python_tracer_the_same_time_is_untraced_and_possibly_waitin
     truth = jax(loader, 0)
     overview, found = pages(truth)
     assert_steps(overview, truth)
-    assert overview.scalars["other_fraction"].value == pytest.approx(waited(truth), abs=SHARE)
+    # A busy machine leaves time between operations, too.
+    assert waited(truth) - SHARE <= overview.scalars["other_fraction"].value <= waited(truth) + 3 * SHARE
     assert found.verdict is not None
     assert found.verdict.text.startswith("Possibly input-bound: ")
 

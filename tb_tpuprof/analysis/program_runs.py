@@ -3,7 +3,7 @@
     thread   │call 1│call 2│call 3│
     pool        ├ run 71 ──────┤├ run 72 ──────┤├ run 73 ──────┤
 
-Calls and runs share no number there, but runs are numbered and run in the order of their calls.
+Calls and runs share no number there, and each program numbers its runs from a base of its own, but runs start in the order of their calls.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ def run_ends(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]
     if not len(calls) or not len(rows) or planes(trace).has_device or np.isin(calls, rows).any():
         return none
     numbers, which = np.unique(run, return_inverse=True)
-    end = np.zeros(len(numbers), np.int64)
-    np.maximum.at(end, which, trace.events["start_ps"][rows] + trace.events["duration_ps"][rows])
+    start, end = trace.events["start_ps"][rows], np.zeros(len(numbers), np.int64)
+    first = np.full(len(numbers), np.iinfo(np.int64).max)
+    np.maximum.at(end, which, start + trace.events["duration_ps"][rows])
+    np.minimum.at(first, which, start)
+    end = end[np.argsort(first, kind="stable")]
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
     n = min(len(calls), len(numbers))
     return calls[:n].astype(np.intp), end[-n:] if len(numbers) > len(calls) else end[:n]

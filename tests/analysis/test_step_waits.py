@@ -188,6 +188,24 @@ def test_runs_on_one_device_belong_to_calls_in_their_order() -> None:
     assert (found.duration_ps / PS).tolist() == [25, 15, 30]
 
 
+def test_runs_of_two_programs_are_told_apart_by_time_not_by_number() -> None:
+    """Each program numbers its runs from a base of its own: the second one's are lower here, so by number they would all come first."""
+
+    def event(name: str, start: int, time: int, **stats: int) -> DrawnEvent:
+        return DrawnEvent(name, start * PS, time * PS, stats)
+
+    call = "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice"
+    main, pool = [], []
+    for i in range(6):
+        at = 100 * i
+        main += [event("train", at, 95, _r=1, step_num=i), event(call, at + 1, 2), event(call, at + 10, 2)]
+        pool += [event("dot", at + 3, 60, run_id=700 + i), event("sum", at + 65, 20, run_id=7 + i)]
+    trace = build([DrawnPlane("/host:CPU", {"main": main, "pool": pool})])
+    assert (run_ends(trace)[1] / PS).tolist() == [end for i in range(6) for end in (100 * i + 63, 100 * i + 85)]
+    found = steps(trace)
+    assert (found.how, (found.duration_ps / PS).tolist()) == ("annotated", [95] * 4)
+
+
 def test_windows_of_several_names_are_as_annotated() -> None:
     group, start, end = np.arange(4), np.array([0, 100, 200, 300]), np.array([30, 130, 230, 330])
     assert step_windows(group, start, end, end, are_alike=False).how == "annotated"

@@ -81,6 +81,13 @@ def test_without_the_python_tracer_the_same_time_is_untraced_and_possibly_waitin
 
 
 @pytest.mark.parametrize("tracer", [0, 1])
+def test_steps_of_two_programs_that_fetch_the_loss_are_all_found(tracer: int) -> None:
+    truth = jax("loss", tracer)
+    overview, _found = pages(truth)
+    assert_steps(overview, truth)
+
+
+@pytest.mark.parametrize("tracer", [0, 1])
 def test_time_in_an_annotation_is_not_computing(tracer: int) -> None:
     truth = jax("annotation", tracer)
     overview, found = pages(truth)

@@ -26,6 +26,12 @@ def update(weights, batch):
     return weights
 
 
+@jax.jit
+def mean(weights):
+    """A second program in each step."""
+    return jnp.mean(weights)
+
+
 BATCH = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
 
 
@@ -112,7 +118,9 @@ class Loop:
             if batch is None:
                 batch = self.timed_next() if self.loader not in ("annotation", "python") else BATCH
             self.weights = update(self.weights, batch)
-            if self.loader != "async":
+            if self.loader == "loss":
+                float(mean(self.weights))
+            elif self.loader != "async":
                 self.weights.block_until_ready()
         return begin, time.perf_counter()
 

@@ -14,7 +14,7 @@ it does: load data, wait, run Python, compile. What it does not say stays idle t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,12 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass, host_classes
-from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, Segments, StepWait, segments, waits
+from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
+from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, segments, waits
 from tb_tpuprof.analysis.step_windows import Windows, clipped
 from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, no_steps, trimmed
 from tb_tpuprof.native import classes_of
@@ -34,34 +36,39 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _FROM_HOST = (*SAID_BY_PYTHON, TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_COMPILE)
-Pieces = tuple[Int64s, Int64s, npt.NDArray[np.uint8], Int64s]  # starts, ends, classes, steps
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
 def gpu_host_steps(trace: Trace) -> Steps:
     """Annotated steps that launched kernels; none where nobody annotated any."""
+    return steps_of_gpu(trace)[0]
+
+
+@once
+def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
+    """The same, and the pieces that the steps' times are made of."""
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     markers = annotated_events(trace, event_class)
     kernels = _launched(trace)
     windows, markers = _windows(trace, markers, kernels)
     if not len(windows.group):
-        return no_steps()
+        return no_steps(), no_pieces()
     start = trace.events["start_ps"][kernels]
     end = start + trace.events["duration_ps"][kernels]
     which, at, *span = clipped(start, end, windows)
-    device: Pieces = (span[0], span[1], gpu_classes(trace, kernels)[which], at)
-    host, named = _of_host(trace, windows, markers, event_class)
-    begin, stop = np.concatenate((device[0], host[0])), np.concatenate((device[1], host[1]))
-    klass, step = np.concatenate((device[2], host[2])), np.concatenate((device[3], host[3]))
-    class_ps = charge(begin, stop, klass, step, (windows.start, windows.end), N_CLASSES)
+    unnamed = np.full(len(which), -1, np.int64)
+    device = Pieces(span[0], span[1], gpu_classes(trace, kernels)[which], at, unnamed, kernels[which].astype(np.int64))
+    every = joined([device, *_of_host(trace, windows, markers, event_class)])
+    class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
     kept = np.flatnonzero(class_ps[:, list(_COMPUTES)].any(axis=1))
     names = groups(trace).names
     found = Steps(
         windows.group[kept], tuple(names.get(i, str(i)) for i in windows.group[kept].tolist()), windows.start[kept],
         (windows.end - windows.start)[kept], class_ps[kept], "annotation", len(windows.group) - len(kept), how=windows.how,
-        waits=_waits(trace, host, named, device, kept),
+        waits=waits(trace, every, len(windows.group), kept),
     )  # fmt: skip
-    return trimmed(found)
+    found = trimmed(found)
+    return found, every.of_steps(windows.group, found.number)
 
 
 def _launched(trace: Trace) -> Rows:
@@ -96,22 +103,10 @@ def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]
     return Windows(number[lasting], begin[lasting], done[lasting], how), markers[lasting]
 
 
-def _of_host(trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDArray[np.uint8]) -> tuple[Pieces, Int64s]:
-    """(start, end, class, step) of what the steps' threads load, wait for, compile or run in Python, and what names each."""
-    none = np.empty(0, np.int64)
-    parts: list[tuple[npt.NDArray[np.int64 | np.uint8], ...]] = [(none, none, none.astype(np.uint8), none, none)]
+def _of_host(trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDArray[np.uint8]) -> Iterator[Pieces]:
+    """What the steps' threads load, wait for, compile or run in Python."""
     for line in np.unique(trace.event_line[markers]).tolist():
         found = segments(trace, line, event_class, markers, are_steps=True, has_device=True)
         said = np.isin(found.klass, _FROM_HOST)
         which, at, begin, end = clipped(found.start[said], found.end[said], windows)
-        parts.append((begin, end, found.klass[said][which], at, found.named[said][which]))
-    begin, end, klass, step, named = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return (begin, end, klass, step), named
-
-
-def _waits(trace: Trace, host: Pieces, named: Int64s, device: Pieces, kept: Rows) -> tuple[StepWait, ...]:
-    """What the steps' threads waited for, by name, where no kernel ran meanwhile."""
-    start, end, klass, step = host
-    n_steps = 1 + max(int(step.max(initial=-1)), int(kept.max(initial=-1)))
-    found = waits(trace, Segments(start, end, klass, named), step, device[:2], n_steps)
-    return tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in found)
+        yield Pieces(begin, end, found.klass[said][which], at, found.named[said][which], found.event[said][which])

@@ -6,7 +6,7 @@ function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.funct
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +14,23 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
-from tb_tpuprof.analysis.step_waits import Segments, StepWait, says_more, segments, waits
+from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
+from tb_tpuprof.analysis.step_waits import Segments, says_more, segments, waits
 from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
-from tb_tpuprof.analysis.steps import Steps, annotated_events, assemble, host_parts, longest_markers, mark_input_stages, no_steps, trimmed
+from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Classes = npt.NDArray[np.uint8]
+StepsOfHost = tuple[Steps, Pieces]
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,20 @@ class _Marked:
 
 def host_steps(trace: Trace) -> Steps:
     """The steps of a host's threads."""
+    return steps_of_host(trace)[0]
+
+
+@once
+def steps_of_host(trace: Trace) -> StepsOfHost:
+    """The steps of a host's threads, and the pieces that their times are made of."""
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     mark_input_stages(trace, event_class)
     found = _of(trace, _annotated(trace, event_class), event_class)
-    if len(found) or found.n_incomplete:
+    if len(found[0]) or found[0].n_incomplete:
         return found
     for marks in (_loops, _functions):
         by_function = _of(trace, marks(trace, event_class), event_class)
-        if len(by_function):
+        if len(by_function[0]):
             return by_function
     return found
 
@@ -138,31 +147,30 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
     return _Marked(rows, _tiled(trace, rows, group[rows].astype(np.int64), max(end, int(last.max(initial=0)))), "function")
 
 
-def _of(trace: Trace, marked: _Marked, event_class: Classes) -> Steps:
+def _of(trace: Trace, marked: _Marked, event_class: Classes) -> StepsOfHost:
     """Steps of markers: their own threads by what lies innermost, other threads by what they did for any of the steps."""
     windows = marked.windows
     if not len(windows.group):
-        return no_steps()
+        return no_steps(), no_pieces()
     lines = np.unique(trace.event_line[marked.rows])
-    plain = windows.how == "annotated" and not says_more(trace, lines, marked.rows)
-    if plain or marked.source == "iteration":
+    by_group = windows.how == "annotated" and not says_more(trace, lines, marked.rows)
+    if marked.source == "iteration":
         lines = lines[:0]
-    if plain:
-        return assemble(trace, host_parts(trace), (TimeClass.HOST_COMPUTE,), "annotation")
     pieces = [_on_own_thread(trace, line, marked, event_class) for line in lines.tolist()]
-    pieces.append(_in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines))
-    every = Pieces(*(np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("start", "end", "klass", "step", "named")))
+    pieces.append(_in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines, by_group))
+    every = joined(pieces)
     class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
     computed = every.step[np.isin(every.klass, (TimeClass.HOST_COMPUTE, TimeClass.HOST_COMPILE, TimeClass.HOST_PYTHON))]
     kept = np.flatnonzero(np.isin(np.arange(len(windows.group)), computed) & (windows.end > windows.start))
     if not len(kept):
-        return no_steps(len(windows.group))
+        return no_steps(len(windows.group)), no_pieces()
     found = Steps(
         windows.group[kept], _names(trace, marked, kept), windows.start[kept], (windows.end - windows.start)[kept], class_ps[kept],
         marked.source, len(windows.group) - len(kept), windows.n_open,
-        how=windows.how, waits=_waits(trace, every, windows, kept),
+        how=windows.how, waits=waits(trace, every, len(windows.group), kept),
     )  # fmt: skip
-    return trimmed(found)
+    found = trimmed(found)
+    return found, every.of_steps(windows.group, found.number)
 
 
 def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
@@ -170,17 +178,6 @@ def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
         return tuple(str(i) for i in kept.tolist())
     names = groups(trace).names
     return tuple(names.get(i, str(i)) for i in marked.windows.group[kept].tolist())
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Stretches of time within steps. `step`: which; `named`: the metadata row that names it, -1 for other threads' work."""
-
-    start: Int64s
-    end: Int64s
-    klass: Classes
-    step: Int64s
-    named: Int64s
 
 
 def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classes) -> Pieces:
@@ -191,16 +188,16 @@ def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classe
         mine = np.flatnonzero(np.isin(windows.group, groups(trace).group[marked.rows[trace.event_line[marked.rows] == line]]))
     found: Segments = segments(trace, line, event_class, marked.rows, marked.source == "annotation")
     which, at, start, end = clipped(found.start, found.end, windows.only(mine))
-    return Pieces(start, end, found.klass[which], mine[at].astype(np.int64), found.named[which])
+    return Pieces(start, end, found.klass[which], mine[at].astype(np.int64), found.named[which], found.event[which])
 
 
-def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.NDArray[np.integer]) -> Pieces:
-    """What other threads did for the steps: in whichever of them it happened, or where steps overlap, in their own."""
+def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.NDArray[np.integer], by_group: bool) -> Pieces:
+    """What other threads did for the steps: in whichever of them it happened; `by_group`, or where steps overlap, in their own."""
     windows = marked.windows
     rows = _counted(trace, event_class, marked.rows if marked.source == "annotation" else marked.rows[:0])
     rows = rows[~np.isin(trace.event_line[rows], lines)]
     start, end = trace.events["start_ps"][rows], event_ends(trace, rows)
-    if (windows.start[1:] >= windows.end[:-1]).all():
+    if not by_group and (windows.start[1:] >= windows.end[:-1]).all():
         which, at, start, end = clipped(start, end, windows)
         if windows.how == "annotated":
             # A pool's thread may leave its region long after its work ended, when it gets a processor: that is no work of later steps.
@@ -212,7 +209,7 @@ def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.N
         spot = order[np.minimum(np.searchsorted(windows.group[order], group), len(order) - 1)]
         which = np.flatnonzero(windows.group[spot] == group)
         at, start, end = spot[which].astype(np.int64), start[which], end[which]
-    return Pieces(start, end, event_class[rows[which]], at, np.full(len(which), -1, np.int64))
+    return Pieces(start, end, event_class[rows[which]], at, np.full(len(which), -1, np.int64), rows[which].astype(np.int64))
 
 
 def _in_bodies(trace: Trace, marked: _Marked) -> Pieces:
@@ -227,13 +224,4 @@ def _in_bodies(trace: Trace, marked: _Marked) -> Pieces:
     start = trace.events["start_ps"][both]
     klass = np.repeat(np.array([TimeClass.HOST_COMPUTE, TimeClass.HOST_WAIT_INPUT], np.uint8), [len(rows), len(feeds)])
     which, at, begin, end = clipped(start, start + trace.events["duration_ps"][both], marked.windows)
-    return Pieces(begin, end, klass[which], at, np.full(len(which), -1, np.int64))
-
-
-def _waits(trace: Trace, every: Pieces, windows: Windows, kept: Rows) -> tuple[StepWait, ...]:
-    """What the steps' threads waited for, where nothing computed on others."""
-    own = every.named >= 0
-    computing = ~own & (every.klass >= TimeClass.HOST_COMPUTE)
-    busy = every.start[computing], every.end[computing]
-    found = Segments(every.start[own], every.end[own], every.klass[own], every.named[own])
-    return tuple(replace(wait, time_ps=wait.time_ps[kept]) for wait in waits(trace, found, every.step[own], busy, len(windows.group)))
+    return Pieces(begin, end, klass[which], at, np.full(len(which), -1, np.int64), both[which].astype(np.int64))

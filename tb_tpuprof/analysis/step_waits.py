@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
+from tb_tpuprof.analysis.step_pieces import Pieces
 from tb_tpuprof.native import classes_of, flood
 from tb_tpuprof.trace.trace import Trace
 
@@ -62,12 +63,16 @@ class StepWait:
 
 @dataclass(frozen=True)
 class Segments:
-    """Stretches of the steps' threads, in order on each: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so."""
+    """Stretches of the steps' threads, in order on each: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so.
+
+    `event`: the innermost event that is on.
+    """
 
     start: Int64s
     end: Int64s
     klass: npt.NDArray[np.uint8]
     named: npt.NDArray[np.int64]
+    event: Int64s
 
     def __len__(self) -> int:
         return len(self.start)
@@ -144,7 +149,7 @@ def segments(
     start, end, owner = _innermost(trace, rows, parent)
     said = klass[owner] != TimeClass.UNKNOWN
     owner = owner[said]
-    return Segments(start[said], end[said], klass[owner], named[owner])
+    return Segments(start[said], end[said], klass[owner], named[owner], owner.astype(np.int64) + rows.start)
 
 
 def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Rows) -> npt.NDArray[np.uint8]:
@@ -237,19 +242,21 @@ def _innermost(trace: Trace, rows: slice, parent: npt.NDArray[np.int32]) -> tupl
     return begin[kept], end[kept], owner[kept].astype(np.intp)
 
 
-def waits(trace: Trace, found: Segments, step: npt.NDArray[np.integer], busy: tuple[Int64s, Int64s], n_steps: int) -> tuple[StepWait, ...]:
-    """What the steps wait for by name, longest first. `step`: of each segment; `busy`: starts and ends of what computes meanwhile."""
-    kept = np.flatnonzero(np.isin(found.klass, SAID_BY_PYTHON))
-    if not len(kept):
+def waits(trace: Trace, every: Pieces, n_steps: int, kept: Rows) -> tuple[StepWait, ...]:
+    """What the `kept` of `n_steps` steps wait for by name, longest first: where no other thread and no device computes meanwhile."""
+    is_own = every.named >= 0
+    is_busy = ~is_own & (every.klass >= TimeClass.HOST_COMPUTE)
+    rows = np.flatnonzero(is_own & np.isin(every.klass, SAID_BY_PYTHON))
+    if not len(rows):
         return ()
-    start, end = found.start[kept], found.end[kept]
-    covered = union_cover(*busy)
+    covered = union_cover(every.start[is_busy], every.end[is_busy])
+    start, end = every.start[rows], every.end[rows]
     time = end - start - (covered(end) - covered(start))
     by_name: dict[tuple[int, str], Int64s] = {}
-    pairs, inverse = np.unique(found.named[kept] * 256 + found.klass[kept], return_inverse=True)
+    pairs, inverse = np.unique(every.named[rows] * 256 + every.klass[rows], return_inverse=True)
     for number, pair in enumerate(pairs.tolist()):
         mine = inverse == number
-        total = np.bincount(step[kept][mine], weights=time[mine], minlength=n_steps).astype(np.int64)
+        total = np.bincount(every.step[rows][mine], weights=time[mine], minlength=n_steps).astype(np.int64)[kept]
         key = pair % 256, trace.strings[trace.metadata["name"][pair // 256]]
         by_name[key] = by_name.get(key, 0) + total
     result = [_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items() if total.any()]

@@ -1,0 +1,48 @@
+"""Stretches of time within steps, each with its class and with the event that says so: what classes of steps are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One row per stretch; times in ps. `klass`: of TimeClass; `step`: index of the step that it lies in.
+
+    `named`: the metadata row that names it, on the steps' own threads; -1 for work of other threads and of devices.
+    `event`: the innermost event on the steps' own threads, elsewhere the event that is counted.
+    """
+
+    start: Int64s
+    end: Int64s
+    klass: npt.NDArray[np.uint8]
+    step: Int64s
+    named: Int64s
+    event: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def of_steps(self, number: Int64s, kept: Int64s) -> Pieces:
+        """Those of the steps whose numbers are in `kept`, in that order. `number`: of each step that `step` counts."""
+        place = {value: at for at, value in enumerate(kept.tolist())}
+        at = np.array([place.get(value, -1) for value in number.tolist()], np.int64)
+        rows = np.flatnonzero(at[self.step] >= 0)
+        return Pieces(self.start[rows], self.end[rows], self.klass[rows], at[self.step[rows]], self.named[rows], self.event[rows])
+
+
+def joined(parts: Sequence[Pieces]) -> Pieces:
+    """All rows of several."""
+    return Pieces(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Pieces)))
+
+
+def no_pieces() -> Pieces:
+    """No rows."""
+    none = np.empty(0, np.int64)
+    return Pieces(none, none, none.astype(np.uint8), none, none, none)

@@ -39,11 +39,6 @@ _FROM_HOST = (*SAID_BY_PYTHON, TimeClass.HOST_WAIT_INPUT, TimeClass.HOST_COMPILE
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
-def gpu_host_steps(trace: Trace) -> Steps:
-    """Annotated steps that launched kernels; none where nobody annotated any."""
-    return steps_of_gpu(trace)[0]
-
-
 @once
 def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
     """The same, and the pieces that the steps' times are made of."""

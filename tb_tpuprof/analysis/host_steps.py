@@ -1,7 +1,7 @@
 """Steps of a host without accelerators: what its threads did in each, and whom the steps' own thread waited for.
 
 Sources, the first that finds any: the user's annotations; iterations of a loop that fetches its own data inside of one run of a
-function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.function); runs of functions.
+function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.function); runs of functions; calls of JAX's main program.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
+from tb_tpuprof.analysis.program_steps import main_calls
 from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
@@ -43,11 +44,6 @@ class _Marked:
     how_found: str = ""
 
 
-def host_steps(trace: Trace) -> Steps:
-    """The steps of a host's threads."""
-    return steps_of_host(trace)[0]
-
-
 @once
 def steps_of_host(trace: Trace) -> StepsOfHost:
     """The steps of a host's threads, and the pieces that their times are made of."""
@@ -56,18 +52,19 @@ def steps_of_host(trace: Trace) -> StepsOfHost:
     found = _of(trace, _annotated(trace, event_class), event_class)
     if len(found[0]) or found[0].n_incomplete:
         return found
-    for marks in (_loops, _functions):
+    for marks in (_loops, _functions, _programs):
         by_function = _of(trace, marks(trace, event_class), event_class)
         if len(by_function[0]):
             return by_function
     return found
 
 
-def _counted(trace: Trace, event_class: Classes, markers: Rows) -> Rows:
-    """Events of steps that say what kind of time theirs is, without those inside another of their class."""
+def _counted(trace: Trace, event_class: Classes, markers: Rows, of_groups: bool = True) -> Rows:
+    """Events (`of_groups`: of steps) that say what kind of time theirs is, without those inside another of their class."""
     marked = event_class.copy()
     marked[markers] = STEP_MARKER
-    found: Rows = outermost(marked, groups(trace).group, parents(trace), NOT_COUNTED).astype(np.intp)
+    group = groups(trace).group if of_groups else np.zeros(trace.n_events, np.int32)
+    found: Rows = outermost(marked, group, parents(trace), NOT_COUNTED).astype(np.intp)
     return found
 
 
@@ -147,6 +144,22 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
     return _Marked(rows, _tiled(trace, rows, group[rows].astype(np.int64), max(end, int(last.max(initial=0)))), "function")
 
 
+def _programs(trace: Trace, _event_class: Classes) -> _Marked:
+    """Calls of the main program of a JAX loop that nobody annotated, each until the next, or as long as its work where that lags behind."""
+    rows = main_calls(trace)
+    start = trace.events["start_ps"][rows].astype(np.int64)
+    end = start + trace.events["duration_ps"][rows]
+    number = np.arange(len(rows), dtype=np.int64)
+    call, until = run_ends(trace)
+    at = np.searchsorted(start, trace.events["start_ps"][call], side="right") - 1
+    done = end.copy()
+    np.maximum.at(done, at[at >= 0], until[at >= 0])
+    windows = step_windows(number, start, end, done, are_alike=True) if len(rows) else Windows(number, start, end, "loop")
+    if windows.how == "annotated":  # calls that follow one another closely
+        windows = Windows(number[:-1], start[:-1], start[1:], "loop", 1)
+    return _Marked(rows, windows, "program")
+
+
 def _of(trace: Trace, marked: _Marked, event_class: Classes) -> StepsOfHost:
     """Steps of markers: their own threads by what lies innermost, other threads by what they did for any of the steps."""
     windows = marked.windows
@@ -174,8 +187,8 @@ def _of(trace: Trace, marked: _Marked, event_class: Classes) -> StepsOfHost:
 
 
 def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
-    if marked.source == "iteration":
-        return tuple(str(i) for i in kept.tolist())
+    if marked.source in ("iteration", "program"):
+        return tuple(str(i) for i in marked.windows.group[kept].tolist())
     names = groups(trace).names
     return tuple(names.get(i, str(i)) for i in marked.windows.group[kept].tolist())
 
@@ -194,7 +207,7 @@ def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classe
 def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.NDArray[np.integer], by_group: bool) -> Pieces:
     """What other threads did for the steps: in whichever of them it happened; `by_group`, or where steps overlap, in their own."""
     windows = marked.windows
-    rows = _counted(trace, event_class, marked.rows if marked.source == "annotation" else marked.rows[:0])
+    rows = _counted(trace, event_class, marked.rows if marked.source == "annotation" else marked.rows[:0], marked.source != "program")
     rows = rows[~np.isin(trace.event_line[rows], lines)]
     start, end = trace.events["start_ps"][rows], event_ends(trace, rows)
     if not by_group and (windows.start[1:] >= windows.end[:-1]).all():

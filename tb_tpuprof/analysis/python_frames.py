@@ -48,7 +48,10 @@ _RUNTIME = re.compile(
     r"end: |Infeed|Outfeed|TraceContext|BatchingSession|ProcessBatch|IteratorGetNext|<unknown>|\(unknown|Acquire semaphore|"
     r"Release semaphore|PCIe|MapDma|Linearize|Delinearize"
 )
-_COMPILE = re.compile(r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule)|\w*Compiler::|\w+::Compile")
+_COMPILE = re.compile(
+    r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule|lower_sharding_computation|tf\.function-graph_building)|\w*Compiler::|"
+    r"\w+::Compile"
+)
 
 
 class Kind(IntEnum):

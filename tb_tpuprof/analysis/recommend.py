@@ -113,7 +113,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
 
 def _first_step(steps: Steps) -> tuple[str, ...]:
     """That the first step, which is left out, waited long for data."""
-    if not steps.first:
+    if not steps.first or not steps.first.fills_a_buffer:
         return ()
     waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
     return (f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer fills once, such as shuffle's.",)

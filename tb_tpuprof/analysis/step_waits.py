@@ -144,9 +144,9 @@ def segments(
         here[mine] = STEP_MARKER
     klass, named = _resolved(trace, rows, parent, here, kind)
     if has_device:
-        loader = _nearest(parent, (here == STEP_MARKER) | (kind == Kind.LOADER))
+        loader = nearest(parent, (here == STEP_MARKER) | (kind == Kind.LOADER))
         klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = TimeClass.HOST_WAIT_LOADER
-    start, end, owner = _innermost(trace, rows, parent)
+    start, end, owner = innermost(trace, rows, parent)
     said = klass[owner] != TimeClass.UNKNOWN
     owner = owner[said]
     return Segments(start[said], end[said], klass[owner], named[owner], owner.astype(np.int64) + rows.start)
@@ -177,7 +177,7 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
     return result
 
 
-def _nearest(parent: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+def nearest(parent: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """The innermost chosen event around each, itself included; -1 where there is none."""
     found: npt.NDArray[np.int32] = flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
     return found
@@ -190,16 +190,16 @@ def _resolved(
     metadata = trace.events["metadata"][rows].astype(np.int64)
     is_marker, is_loader, is_wait = here == STEP_MARKER, kind == Kind.LOADER, kind == Kind.WAIT
     computes = (here < NOT_COUNTED) & (here >= TimeClass.HOST_COMPUTE) & (kind == Kind.NONE)
-    computing = _nearest(parent, is_marker | computes)
+    computing = nearest(parent, is_marker | computes)
     is_annotation = (kind == Kind.ANNOTATION) & ~is_marker & ~((computing >= 0) & computes[computing])
     is_frame = (kind == Kind.PYTHON) | is_wait | is_loader
-    above = _nearest(parent, computes & (here > TimeClass.HOST_COMPUTE))
-    near = _nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
-    loader = _nearest(parent, is_marker | is_loader)
-    user = _nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
-    annotation = _nearest(parent, is_marker | is_annotation)
+    above = nearest(parent, computes & (here > TimeClass.HOST_COMPUTE))
+    near = nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
+    loader = nearest(parent, is_marker | is_loader)
+    user = nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
+    annotation = nearest(parent, is_marker | is_annotation)
     # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one that waits for a result.
-    innermost = _nearest(parent, is_frame | is_marker)
+    innermost = nearest(parent, is_frame | is_marker)
     python = (innermost >= 0) & is_frame[innermost]
     result = np.where(python, TimeClass.HOST_PYTHON, TimeClass.UNKNOWN).astype(np.uint8)
     known = near >= 0
@@ -208,14 +208,28 @@ def _resolved(
     result[known & is_annotation[near]] = TimeClass.HOST_PYTHON
     result[in_loader] = TimeClass.HOST_WAIT_LOADER
     result[known & computes[near]] = TimeClass.HOST_COMPUTE
+    result[known & _compiling(parent, here, computes)[near]] = TimeClass.HOST_COMPILE
     result[above >= 0] = here[above[above >= 0]]
     at = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
     at = np.where((result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at)
-    placed = _nearest(parent, is_marker | (is_loader & (_is_users(trace, rows) | (here < NOT_COUNTED))))
+    placed = nearest(parent, is_marker | (is_loader & (_is_users(trace, rows) | (here < NOT_COUNTED))))
     at = np.where((result == TimeClass.HOST_WAIT_LOADER) & (placed >= 0) & is_loader[placed], placed, at)
-    enclosing = _nearest(parent, is_frame & _is_users(trace, rows))
+    enclosing = nearest(parent, is_frame & _is_users(trace, rows))
     at = np.where((at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at)
     return result, metadata[at]
+
+
+def _compiling(parent: npt.NDArray[np.int32], here: npt.NDArray[np.uint8], computes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Calls of the runtime inside of which something is compiled: what else they do themselves is tracing and lowering for it."""
+    result = np.zeros(len(parent), np.bool_)
+    around = np.unique(parent[here == TimeClass.HOST_COMPILE])
+    while len(around) and around[-1] >= 0:
+        around = around[around >= 0]
+        around = around[~result[around] & (here[around] != STEP_MARKER)]
+        result[around] = True
+        around = np.unique(parent[around])
+    found: npt.NDArray[np.bool_] = result & computes & (here == TimeClass.HOST_COMPUTE)
+    return found
 
 
 def _is_users(trace: Trace, rows: slice) -> npt.NDArray[np.bool_]:
@@ -228,7 +242,7 @@ def _is_users(trace: Trace, rows: slice) -> npt.NDArray[np.bool_]:
     return placed[metadata]
 
 
-def _innermost(trace: Trace, rows: slice, parent: npt.NDArray[np.int32]) -> tuple[Int64s, Int64s, Rows]:
+def innermost(trace: Trace, rows: slice, parent: npt.NDArray[np.int32]) -> tuple[Int64s, Int64s, Rows]:
     """Stretches of a line between any two starts and ends of its events, each with the innermost event that is on."""
     start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     lasting = np.flatnonzero(duration > 0)

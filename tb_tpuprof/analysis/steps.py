@@ -18,6 +18,7 @@ from tb_tpuprof.analysis.nesting import event_ends, nest_rows, parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import events_with
 from tb_tpuprof.analysis.step_classes import CATEGORIES, N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.analysis.step_pieces import Pieces
 from tb_tpuprof.analysis.step_waits import StepWait
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
@@ -30,11 +31,23 @@ _LONG_FIRST = 3
 
 @dataclass(frozen=True)
 class FirstStep:
-    """A first step that was left out and that waited long for data, as one does that fills a buffer."""
+    """A first step that was left out. `class_ps`: as in Steps; `usual_ps`: the median of the other steps."""
 
     name: str
+    start_ps: int
     duration_ps: int
-    input_ps: int
+    usual_ps: int
+    class_ps: Int64s
+
+    @property
+    def input_ps(self) -> int:
+        """Time that it waited for data."""
+        return int(self.class_ps[list(CATEGORIES["input"])].sum())
+
+    @property
+    def fills_a_buffer(self) -> bool:
+        """Whether it took more than three times the median of the others and mostly waited for data."""
+        return self.duration_ps > _LONG_FIRST * self.usual_ps and self.input_ps * 2 > self.duration_ps
 
 
 @dataclass(frozen=True)
@@ -42,10 +55,11 @@ class Steps:
     """One row per step, in order. `class_ps[i, c]`: time of step i charged to TimeClass c; a row sums up to `duration_ps[i]`.
 
     `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to the next,
-    where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `device` (the accelerator's own
-    steps), or empty (none found). `how`: from when to when a step lasts (see `step_windows`).
+    where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `program` (from one call of JAX's
+    main program to the next), `device` (the accelerator's own steps), or empty (none found).
+    `how`: from when to when a step lasts (see `step_windows`).
     `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
-    the capture may have cut them; `first` describes a first one that waited long for data. `n_unmarked_runs`: runs of programs on a
+    the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`: runs of programs on a
     TPU core that marks no steps, where none were found.
     `waits`: what the steps' own threads waited for or ran in Python, longest first.
     """
@@ -103,11 +117,17 @@ def steps(trace: Trace) -> Steps:
     A step is kept if it has a marker of some length and if something was computed in it: on the device, or on the host
     where there is no device. Source of the rules: OpenXLA's profiler (`xplane_to_step_events`, `step_events_to_steps_db`).
     """
+    return step_pieces(trace)[0]
+
+
+@once
+def step_pieces(trace: Trace) -> tuple[Steps, Pieces | None]:
+    """The same with the pieces that the steps' times are made of; None where only their classes are known."""
     roles = planes(trace)
     if roles.tensor_cores or roles.sparse_cores:
         from tb_tpuprof.analysis.tpu_steps import tpu_steps
 
-        return tpu_steps(trace)
+        return tpu_steps(trace), None
     if roles.gpus:
         from tb_tpuprof.analysis.gpu_steps import gpu_parts
         from tb_tpuprof.analysis.pytorch_steps import named_waits, window_parts, windows
@@ -115,16 +135,16 @@ def steps(trace: Trace) -> Steps:
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         if len(windows(trace).row):
             found = assemble(trace, window_parts(trace), computes, "annotation")
-            return replace(found, waits=named_waits(trace, found.class_ps))
-        from tb_tpuprof.analysis.gpu_host_steps import gpu_host_steps
+            return replace(found, waits=named_waits(trace, found.class_ps)), None
+        from tb_tpuprof.analysis.gpu_host_steps import steps_of_gpu
 
-        marked = gpu_host_steps(trace)
+        marked, pieces = steps_of_gpu(trace)
         if len(marked) or marked.n_incomplete:
-            return marked
-        return assemble(trace, gpu_parts(trace), computes, "device")
-    from tb_tpuprof.analysis.host_steps import host_steps
+            return marked, pieces
+        return assemble(trace, gpu_parts(trace), computes, "device"), None
+    from tb_tpuprof.analysis.host_steps import steps_of_host
 
-    return host_steps(trace)
+    return steps_of_host(trace)
 
 
 def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], source: str) -> Steps:
@@ -165,13 +185,9 @@ def trimmed(found: Steps) -> Steps:
     )  # fmt: skip
 
 
-def _first_step(found: Steps) -> FirstStep | None:
-    """The first step, where it took more than three times the median of the others and mostly waited for data."""
-    data = int(found.category_ps("input")[0])
-    duration = int(found.duration_ps[0])
-    if duration <= _LONG_FIRST * float(np.median(found.duration_ps[1:])) or data * 2 <= duration:
-        return None
-    return FirstStep(found.name[0], duration, data)
+def _first_step(found: Steps) -> FirstStep:
+    usual = int(np.median(found.duration_ps[1:]))
+    return FirstStep(found.name[0], int(found.start_ps[0]), int(found.duration_ps[0]), usual, found.class_ps[0])
 
 
 def longest_markers(group: Int64s, start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s, Rows]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tb_tpuprof.analysis.category_sentence import sum_categories, told_by_category
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.facts import run_facts
 from tb_tpuprof.analysis.framework_advice import framework_advice
@@ -19,19 +22,22 @@ from tb_tpuprof.analysis.roofline import first_roofs
 from tb_tpuprof.analysis.summary import summary
 from tb_tpuprof.analysis.utilization import sum_utilization
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.findings_tables import causes_table, findings_table
 from tb_tpuprof.tools.overview_scalars import Run, environment, scalars
 from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
+from tb_tpuprof.tools.why import diagnosis
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"
 _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that nothing traced
 
 
-def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
+def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    parts = session.map(summary, hosts)
+    parts = session.map(summary, hosts, host_evidence)
+    why = diagnosis(session, hosts, str(params["step"]))
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
@@ -41,6 +47,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     found = _with_details(_found(run), run, hosts)
     stage = _slow_stage(session, run, found)
     verdict = _verdict(found, run, hosts, stage)
+    if not facts.common.is_disjoint and why.is_detailed:
+        verdict = _diagnosed(why, verdict, bool(stage))
     kind = facts.kind
     tables = {
         "steps": steps_table(run.steps, kind),
@@ -49,6 +57,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         "environment": environment(run),
         "recommendations": _recommendations(found, run, verdict),
     }
+    if why.is_detailed:
+        tables |= {"findings": findings_table(why), "causes": causes_table(why)}
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run))
@@ -114,6 +124,14 @@ def _verdict(found: Finding, run: Run, hosts: tuple[str, ...], stage: tuple[str,
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
 
 
+def _diagnosed(why: Diagnosis, verdict: Verdict, has_stage: bool) -> Verdict:
+    """The top finding, its reason and what to do first; then what else the verdict has to say, or the stage that is the reason."""
+    top = why.top
+    told = (top.reason, top.fix) if top and not (has_stage and top.cause == Cause.INPUT) else ()
+    color = COLORS.get(why.category, "")
+    return replace(verdict, level=why.level, text=why.text, category=color, details=(*(text for text in told if text), *verdict.details))
+
+
 def _ops_tool(kind: str) -> str:
     """Where operations are told apart best: a TPU runs compiled programs alone, of whose operations the framework's names say little."""
     return "op_profile" if kind == "TPU" else "framework_op_stats"
@@ -152,4 +170,5 @@ TOOL = Tool(
     group="Start here",
     summary="How the job spent its time, what holds it up and where to look next",
     view=view,
+    params=(Param("step", "Step", "text", "", "Explain one step: its name or its number"),),
 )

@@ -1,0 +1,74 @@
+"""Evidence of hosts → the diagnosis of a run, or of one of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
+from tb_tpuprof.analysis.diagnosis.rules import rules
+from tb_tpuprof.units import format_fraction, format_time
+
+_LEAST = 0.03  # of the step: what costs less is no finding
+_BAD = 0.20
+_CALM = ("compute", "computing on the host")
+
+
+def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
+    """Hosts as one run: causes are means over the hosts with steps; a finding of some hosts alone names them."""
+    parts = [host for host in hosts if host.n_steps]
+    if not parts:
+        return Diagnosis("unknown", "No steps were found, so no step can be slow.", 0.0, 0)
+    step = sum(host.step_ps for host in parts) / len(parts)
+    found = _merged([(host, findings(host)) for host in parts])
+    ranked = tuple(sorted((one for one in found if one.share >= _LEAST or one.cause == Cause.WARM_UP), key=lambda one: -one.rank))
+    times = [(cause, sum(host.time_ps(cause) for host in parts) / len(parts)) for cause in Cause]
+    text, level = _verdict(ranked, parts)
+    return Diagnosis(level, text, step, parts[0].n_steps, ranked, shares(times, step), all(part.is_detailed for part in parts))
+
+
+def findings(host: HostEvidence) -> list[Finding]:
+    """What all rules find on one host."""
+    return [replace(one, host=host.host) for rule in rules() for one in rule.find(host)]
+
+
+def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
+    """Findings of one cause and culprit on all hosts as one, their means; of some hosts alone under the worst of these."""
+    if len(each) == 1:
+        return [replace(one, host="") for one in each[0][1]]
+    groups: dict[tuple[Cause, Culprit], list[Finding]] = {}
+    for _, found in each:
+        for one in found:
+            groups.setdefault((one.cause, one.culprit), []).append(one)
+    result = []
+    for same in groups.values():
+        worst = max(same, key=lambda one: one.share)
+        least = min((one.share for one in same), default=0.0) if len(same) == len(each) else 0.0
+        if worst.share >= 2 * least + _LEAST:
+            result.append(
+                replace(
+                    worst,
+                    sentence=f"On `{worst.host}`: {worst.sentence[0].lower()}{worst.sentence[1:]}",
+                    base=f"of {worst.host}'s mean step",
+                )
+            )
+        else:
+            result.append(replace(worst, host=""))
+    return result
+
+
+def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[str, Level]:
+    top = next((one for one in ranked if one.cause != Cause.WARM_UP), None)
+    if top:
+        level: Level = "bad" if top.share >= _BAD else "warn"
+        return top.sentence, level
+    host = max(hosts, key=lambda one: one.step_ps)
+    computing = host.share(host.time_ps(Cause.COMPUTE))
+    where = "on the host" if host.kind == "CPU" else f"on the {host.kind}"
+    share = f"{format_fraction(computing)} of it computing {where}"
+    text = f"Compute-bound: each step takes {format_time(host.step_ps)}, {share}; nothing else costs much."
+    if computing < 1 - 2 * _BAD:
+        text = f"No single cause takes much of the step of {format_time(host.step_ps)}: {format_fraction(computing)} of it is computing."
+    return text, "good"

@@ -1,0 +1,99 @@
+"""What a host's trace shows of its steps, beyond how long each cause took: what rules weigh. Small and plain, so that it can be kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.parts import Part, parts
+from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
+from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
+from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
+from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps
+from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
+from tb_tpuprof.analysis.frameworks import Software, software
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.op_stats import op_stats
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HostEvidence:
+    """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic work apart in `periods`.
+
+    `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
+    """
+
+    host: str
+    kind: str
+    software: Software
+    source: str
+    how: str
+    names: tuple[str, ...]
+    start_ps: Int64s
+    duration_ps: Int64s
+    parts: tuple[Part, ...]
+    periods: tuple[Period, ...]
+    calls: Calls
+    syncs: tuple[Sync, ...]
+    gaps: tuple[Gap, ...]
+    beside: tuple[Beside, ...]
+    warming: Warming | None
+    top_op: tuple[str, float] | None
+    is_detailed: bool
+
+    @property
+    def step_ps(self) -> float:
+        """The mean step."""
+        return float(self.duration_ps.mean()) if len(self.duration_ps) else 0.0
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that are shown."""
+        return len(self.duration_ps)
+
+    def time_ps(self, cause: Cause) -> float:
+        """Mean time per step of a cause."""
+        return sum(part.mean_ps for part in self.parts if part.cause == cause)
+
+    def share(self, time_ps: float) -> float:
+        """Of the mean step."""
+        return time_ps / self.step_ps if self.step_ps else 0.0
+
+    def of_step(self, number: int) -> HostEvidence:
+        """The same of one of the steps alone, by its place."""
+        at = slice(number, number + 1)
+        return replace(
+            self, names=self.names[at], start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
+            parts=tuple(replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()),
+            syncs=tuple(sync.of_step(number) for sync in self.syncs), gaps=tuple(gap.of_step(number) for gap in self.gaps),
+            calls=self.calls.of_step(number),
+        )  # fmt: skip
+
+
+@once
+def host_evidence(trace: Trace) -> HostEvidence:
+    """Everything that rules need of one host."""
+    steps = waiting(trace).steps
+    calls = step_calls(trace)
+    syncs, between = synchronizing(trace), gaps(trace)
+    kept, periods = without_periodic(parts(trace), calls, steps.duration_ps)
+    kept = between_calls(behind_waits(kept, syncs), between, calls)
+    ops = op_stats(trace)
+    metrics = ops.device if len(ops.device) else ops.host
+    top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
+    return HostEvidence(
+        trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
+        steps.duration_ps, kept, periods, calls, syncs, between, threads_beside(trace), warming(trace),
+        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
+    )  # fmt: skip

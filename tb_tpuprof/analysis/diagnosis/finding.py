@@ -1,0 +1,122 @@
+"""What a diagnosis says: the cause with its culprit, its share of the step, the evidence, the gain and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+
+Level = Literal["good", "warn", "bad", "unknown"]
+Confidence = Literal["high", "medium", "low"]
+Kind = Literal["function", "operation", "program", "stage", "annotation", "call", "host", "thread", ""]
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """What to change. `file` and `line`: where a function is defined; empty and 0 for anything else."""
+
+    kind: Kind = ""
+    name: str = ""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def title(self) -> str:
+        """`batches` (gen.py:15), empty for none."""
+        if not self.name:
+            return ""
+        return f"`{self.name}` ({self.file}:{self.line})" if self.file else f"`{self.name}`"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Something that the trace shows, in words, and where on the timeline. Times in ps on the host's clock; -1: nowhere in particular."""
+
+    text: str
+    host: str = ""
+    start_ps: int = -1
+    end_ps: int = -1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause of lost time. Times in ps per step, means over the steps; `share` is of the mean step.
+
+    `gain_ps`: between how much and how much shorter the step would be without the cause, None where no model says.
+    `capture_option`: what to capture with, where this trace cannot show the culprit.
+    """
+
+    cause: Cause
+    sentence: str
+    time_ps: float
+    share: float
+    reason: str = ""
+    culprit: Culprit = Culprit()
+    host: str = ""
+    base: str = "of the mean step"
+    gain_ps: tuple[float, float] | None = None
+    fix: str = ""
+    snippet: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    confidence: Confidence = "high"
+    capture_option: str = ""
+
+    @property
+    def docs(self) -> str:
+        """The page of the documentation about its cause."""
+        return f"causes/{self.cause.value}"
+
+    @property
+    def rank(self) -> float:
+        """What findings are ranked by: the middle of the gain, else the time."""
+        return sum(self.gain_ps) / 2 if self.gain_ps else self.time_ps
+
+
+@dataclass(frozen=True)
+class CauseTime:
+    """Mean time per step of one cause; those of a diagnosis add up to the step."""
+
+    cause: Cause
+    time_ps: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The answer: a sentence, findings by gain, and what the step's time goes into.
+
+    `is_detailed`: made of the events of the steps' own threads; else only the classes of the steps' time are known.
+    """
+
+    level: Level
+    text: str
+    step_time_ps: float
+    n_steps: int
+    findings: tuple[Finding, ...] = ()
+    causes: tuple[CauseTime, ...] = ()
+    is_detailed: bool = False
+
+    @property
+    def top(self) -> Finding | None:
+        """The finding that the sentence speaks of; None where the run is healthy."""
+        return next((one for one in self.findings if one.cause != Cause.WARM_UP), None)
+
+    @property
+    def category(self) -> str:
+        """The category of the steps' breakdown that the sentence speaks of, for its colour."""
+        return _CATEGORIES.get(self.top.cause, "other") if self.top else "host_compute"
+
+
+_CATEGORIES = {
+    Cause.COMPILATION: "compilation", Cause.INPUT: "input", Cause.PYTHON: "host_python", Cause.SYNCHRONIZATION: "host_wait",
+    Cause.CALLBACKS: "host_python", Cause.DISPATCH: "kernel_launch", Cause.PERIODIC: "host_python", Cause.TRANSFERS: "input",
+    Cause.COMMUNICATION: "device_collectives", Cause.CONTENTION: "host_wait",
+}  # fmt: skip
+
+
+def shares(times: Sequence[tuple[Cause, float]], step_ps: float) -> tuple[CauseTime, ...]:
+    """Causes by time, longest first, those without any left out."""
+    ordered = sorted(((cause, time) for cause, time in times if time > 0), key=lambda pair: -pair[1])
+    return tuple(CauseTime(cause, time, time / step_ps if step_ps else 0.0) for cause, time in ordered)

@@ -1,0 +1,61 @@
+"""Time whose cause is something else than what ran in it: it moves from its own cause to that one, so that causes still add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
+from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
+
+Int64s = npt.NDArray[np.int64]
+MANY = 8  # calls per step that are many
+_PER_STEP = 0.8
+_LEAST = 0.03  # of the step
+
+
+def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync]) -> tuple[Part, ...]:
+    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while something computes."""
+    for sync in syncs[:1]:
+        lost = np.minimum(sync.after_ps, sync.computed_ps)
+        whole = sum(int(part.time_ps.sum()) for part in parts)
+        if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * whole:
+            continue
+        return _moved(parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call)
+    return tuple(parts)
+
+
+def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], calls: Calls) -> tuple[Part, ...]:
+    """What is not recorded between many calls is what the framework's Python does for each of them."""
+    if max(calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)) < MANY:
+        return tuple(parts)
+    mine = [gap.time_ps for gap in gaps if _is_between(gap)]
+    lost: Int64s = np.sum(mine, axis=0) if mine else np.zeros(0, np.int64)
+    return _moved(parts, lost, (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "") if len(lost) else tuple(parts)
+
+
+def _is_between(gap: Gap) -> bool:
+    return bool(gap.before) and gap.after.startswith(("PjitFunction(", "EagerExecute", "TFE_", "aten::", "cudaLaunch", "hipLaunch"))
+
+
+def _moved(parts: Sequence[Part], lost: Int64s, causes: tuple[Cause, ...], to: Cause, culprit: Culprit, call: str) -> tuple[Part, ...]:
+    """Parts with up to `lost` of each step taken from those of some causes, the largest first, and given to another."""
+    left = lost.copy()
+    result = []
+    for part in parts:
+        taken = np.minimum(part.time_ps, left) if part.cause in causes else np.zeros(0, np.int64)
+        if not taken.any():
+            result.append(part)
+            continue
+        left -= taken
+        result.append(replace(part, time_ps=part.time_ps - taken))
+        result.append(replace(part, cause=to, culprit=culprit, caller=part.culprit, call=call, time_ps=taken))
+    kept = [part for part in result if part.time_ps.any()]
+    return tuple(sorted(kept, key=lambda part: -part.mean_ps))

@@ -1,0 +1,106 @@
+"""Whose code an event is: the user's, a library's, a framework's or the runtime's, and which cause its name reveals by itself.
+
+train.py main            user         frames in files that no known library has
+  trainer.py fit         framework    JAX, TensorFlow, Keras
+    queue.py get         library      Python's own, NumPy
+    $time sleep          built-in     written in C: its caller's
+  PjitFunction(step)     runtime      no frame at all
+  stage_b                annotation   the user's own name for a stretch of time
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
+from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of
+from tb_tpuprof.analysis.step_waits import name_kinds
+from tb_tpuprof.trace.trace import Trace
+
+CAUSES = (None, *Cause)  # by number; 0 is none
+
+
+class Origin(IntEnum):
+    """Whose an event is. COMMON: a file name that libraries and users have; it is the library's inside of a library's frame."""
+
+    RUNTIME = 0
+    ANNOTATION = 1
+    USER = 2
+    BUILTIN = 3
+    LIBRARY = 4
+    FRAMEWORK = 5
+    COMMON = 6
+
+
+@dataclass(frozen=True)
+class Names:
+    """By metadata row: whose it is, the place in CAUSES of the cause that it claims (0 for none), how strongly, and whether it is an
+    operation's own event.
+    """
+
+    origin: npt.NDArray[np.uint8]
+    claim: npt.NDArray[np.uint8]
+    strength: npt.NDArray[np.uint8]
+    is_op: npt.NDArray[np.bool_]
+
+
+@cache
+def _library_files() -> dict[str, frozenset[str]]:
+    """The words of each section of the list."""
+    found: dict[str, list[str]] = {}
+    section = ""
+    for line in files(__package__).joinpath("library_files.txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif not line.startswith("#"):
+            found.setdefault(section, []).extend(line.split())
+    return {name: frozenset(words) for name, words in found.items()}
+
+
+def origin_of(frame: Frame) -> Origin:
+    """Whose code a frame is, by the name of its file."""
+    if not frame.file:
+        return Origin.BUILTIN
+    if "site-packages/" in frame.file or "dist-packages/" in frame.file or frame.file.startswith("torch/"):
+        return Origin.FRAMEWORK if re.search(r"(?:^|packages/)(?:torch|jax|tensorflow|keras)/", frame.file) else Origin.LIBRARY
+    if re.search(r"(?:^|/)lib(?:64)?/python\d", frame.file):
+        return Origin.LIBRARY
+    lists = _library_files()
+    stem = frame.stem
+    if stem == "__init__" or stem.startswith("<"):
+        return Origin.LIBRARY
+    if stem in lists["common"]:
+        return Origin.COMMON
+    if stem in lists["framework"]:
+        return Origin.FRAMEWORK
+    return Origin.LIBRARY if stem in lists["library"] or stem in lists["either"] else Origin.USER
+
+
+@once
+def names(trace: Trace) -> Names:
+    """Whose each metadata row's events are, and what they claim."""
+    from tb_tpuprof.analysis.diagnosis.rules import claim_of
+
+    kinds = name_kinds(trace)
+    origin, claim, strength = (np.zeros(len(kinds), np.uint8) for _ in range(3))
+    origin[(kinds == Kind.ANNOTATION) | (kinds == Kind.LOADER)] = Origin.ANNOTATION
+    for row, text in enumerate(metadata_names(trace)):
+        frame = frame_of(text)
+        if frame:
+            origin[row] = origin_of(frame)
+        claimed = claim_of(text)
+        if claimed:
+            claim[row], strength[row] = CAUSES.index(claimed[0]), claimed[1]
+    is_op = np.zeros(len(kinds), np.bool_)
+    owner = trace.event_stats.texts("hlo_op").owner
+    is_op[trace.events["metadata"][owner]] = True
+    return Names(origin, claim, strength, is_op)

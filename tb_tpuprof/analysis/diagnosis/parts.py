@@ -1,0 +1,305 @@
+"""Each moment of each step: its one cause, and the culprit by name.
+
+A refinement of the steps' own classes (`step_pieces`): the times of one class add up to that class's time, so the page's breakdown and
+the diagnosis cannot contradict each other. On a step's own thread the innermost event's ancestors decide:
+
+    train (step)
+      train.py update          user       its own time: Python, culprit `update`
+        PjitFunction(g)        runtime    its own time: dispatch, by `update`
+          backend_compile      a claim    all inside of it: compilation of `g`, by `update`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import charge
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.python_frames import frame_of
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_pieces import Pieces, joined
+from tb_tpuprof.analysis.step_waits import innermost, nearest
+from tb_tpuprof.analysis.step_windows import Windows, clipped
+from tb_tpuprof.analysis.steps import Steps, step_pieces
+from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+_NUMBER = {cause: number for number, cause in enumerate(CAUSES) if cause}
+# What a class of time is, where nothing around the event claims otherwise.
+BY_CLASS = {
+    TimeClass.UNKNOWN: Cause.UNRECORDED,
+    TimeClass.HOST_PYTHON: Cause.PYTHON,
+    TimeClass.HOST_WAIT: Cause.PYTHON,
+    TimeClass.HOST_WAIT_LOADER: Cause.INPUT,
+    TimeClass.HOST_COMPUTE: Cause.COMPUTE,
+    TimeClass.HOST_COMPILE: Cause.COMPILATION,
+    TimeClass.HOST_TO_HOST: Cause.UNRECORDED,
+    TimeClass.HOST_TO_DEVICE: Cause.TRANSFERS,
+    TimeClass.HOST_PREPARE: Cause.DISPATCH,
+    TimeClass.DEVICE_COLLECTIVES: Cause.COMMUNICATION,
+    TimeClass.HOST_WAIT_INPUT: Cause.INPUT,
+    TimeClass.DEVICE_TO_DEVICE: Cause.COMPUTE,
+    TimeClass.DEVICE_TO_HOST: Cause.TRANSFERS,
+    TimeClass.DEVICE_COMPUTE_32: Cause.COMPUTE,
+    TimeClass.DEVICE_COMPUTE_16: Cause.COMPUTE,
+}
+_OPEN_TO_CLAIMS = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
+# Within a class, what counts where several threads do different things.
+_ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.COMPUTE, Cause.CALLBACKS)
+_MOST = 200
+
+
+@dataclass(frozen=True)
+class Part:
+    """Time of one cause and culprit in each step. `call`: the library's or runtime's function that the culprit is in, empty for none.
+
+    `caller`: the user's function that called for it, where the culprit is none itself. `n`: of its stretches of time.
+    `first_ps`, `last_ps`: its longest stretch, for the timeline.
+    """
+
+    cause: Cause
+    klass: TimeClass
+    culprit: Culprit
+    caller: Culprit
+    call: str
+    time_ps: Int64s
+    n: int = 0
+    first_ps: int = -1
+    last_ps: int = -1
+
+    @property
+    def mean_ps(self) -> float:
+        """Per step."""
+        return float(self.time_ps.mean()) if len(self.time_ps) else 0.0
+
+
+@once
+def parts(trace: Trace) -> tuple[Part, ...]:
+    """The parts of a host's steps, longest first; those of a step add up to its duration."""
+    steps, pieces = step_pieces(trace)
+    if not len(steps):
+        return ()
+    return _by_event(trace, steps, pieces) if pieces is not None else _by_class(waiting(trace).steps)
+
+
+def _by_class(steps: Steps) -> tuple[Part, ...]:
+    """Steps of which only the classes are known: devices' own."""
+    found = [
+        Part(BY_CLASS[klass], klass, Culprit(), Culprit(), "", steps.class_ps[:, klass])
+        for klass in TimeClass if steps.class_ps[:, klass].any()
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda part: -part.mean_ps))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """By piece: number of its cause, and the metadata rows of its culprit, of the user's function that calls it and of the call itself."""
+
+    cause: npt.NDArray[np.uint8]
+    culprit: Int64s
+    caller: Int64s
+    call: Int64s
+
+
+def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
+    pieces = joined([pieces, *_callbacks_elsewhere(trace, steps, pieces)])
+    told = _told(trace, pieces)
+    order = {cause: place for place, cause in enumerate(_ORDER)}
+    rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
+    keys = np.column_stack((pieces.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
+    unique, code = np.unique(keys, axis=0, return_inverse=True)
+    code = code.reshape(-1)
+    length = pieces.end - pieces.start
+    if len(unique) > _MOST:
+        unique, code = _fewer(unique, code, length)
+    start, stop = steps.start_ps, steps.start_ps + steps.duration_ps
+    time = charge(pieces.start, pieces.end, (code + 1).astype(np.uint8), pieces.step, (start, stop), len(unique) + 1)
+    rest = Part(Cause.UNRECORDED, TimeClass.UNKNOWN, Culprit(), Culprit(), "", time[:, 0])
+    count = np.bincount(code, minlength=len(unique))
+    found = [rest] if rest.time_ps.any() else []
+    for number, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist()):
+        mine = time[:, number + 1]
+        if mine.any():
+            longest = int(np.flatnonzero(code == number)[length[code == number].argmax()])
+            found.append(
+                Part(
+                    CAUSES[cause] or Cause.UNRECORDED, TimeClass(klass), _culprit(trace, culprit), _culprit(trace, caller),
+                    _call(trace, call), mine, int(count[number]), int(pieces.start[longest]), int(pieces.end[longest]),
+                )
+            )  # fmt: skip
+    return tuple(sorted(found, key=lambda part: -part.mean_ps))
+
+
+def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator[Pieces]:
+    """Python that programs call back on a pool's threads, where the steps count only that something computed."""
+    is_callback = names(trace).claim == _NUMBER[Cause.CALLBACKS]
+    if not is_callback.any():
+        return
+    rows = np.flatnonzero(is_callback[trace.events["metadata"]])
+    own = np.unique(trace.event_line[pieces.event[pieces.named >= 0]])
+    windows = Windows(steps.number, steps.start_ps, steps.start_ps + steps.duration_ps, steps.how)
+    for line in np.setdiff1d(np.unique(trace.event_line[rows]), own).tolist():
+        of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+        parent = parents(trace)[of_line].astype(np.int32)
+        parent[parent >= 0] -= of_line.start
+        start, end, owner = innermost(trace, of_line, parent)
+        inside = (nearest(parent, is_callback[trace.events["metadata"][of_line]]) >= 0)[owner]
+        which, at, begin, stop = clipped(start[inside], end[inside], windows)
+        event = owner[inside][which].astype(np.int64) + of_line.start
+        klass = np.full(len(which), TimeClass.HOST_COMPUTE, np.uint8)
+        yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event)
+
+
+def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:
+    """Small parts without their names, so that there are no more than can be charged at once."""
+    total = np.bincount(code, weights=length, minlength=len(unique))
+    small = np.ones(len(unique), np.bool_)
+    small[np.argsort(-total, kind="stable")[: _MOST - 50]] = False
+    merged = unique.copy()
+    merged[small, 3:] = -1
+    found, again = np.unique(merged, axis=0, return_inverse=True)
+    return found, again.reshape(-1)[code]
+
+
+def _culprit(trace: Trace, row: int) -> Culprit:
+    if row < 0:
+        return Culprit()
+    text = trace.strings.get(int(trace.metadata["name"][row]))
+    frame = frame_of(text)
+    if frame:
+        return Culprit("function", frame.function, frame.file, frame.line)
+    if names(trace).is_op[row]:
+        return Culprit("operation", text)
+    program = program_of(text)
+    return (
+        Culprit("program", program) if program else Culprit("annotation" if names(trace).origin[row] == Origin.ANNOTATION else "call", text)
+    )
+
+
+def program_of(name: str) -> str:
+    """`step` of `PjitFunction(step)`; empty for any other name."""
+    return name[len("PjitFunction(") : -1] if name.startswith("PjitFunction(") and name.endswith(")") else ""
+
+
+def _call(trace: Trace, row: int) -> str:
+    if row < 0:
+        return ""
+    text = trace.strings.get(int(trace.metadata["name"][row]))
+    frame = frame_of(text)
+    return frame.function if frame else program_of(text) or text
+
+
+def _told(trace: Trace, pieces: Pieces) -> _Told:
+    """Each piece by the events around it: on the steps' own threads by all of them, elsewhere by those up to the counted one."""
+    n = len(pieces)
+    found = _Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
+    by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
+    found.cause[:] = by_class[pieces.klass]
+    line = trace.event_line[pieces.event]
+    for number in np.unique(line).tolist():
+        mine = np.flatnonzero(line == number)
+        _tell_line(trace, int(number), pieces, mine, found)
+    return found
+
+
+def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told) -> None:
+    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+    parent = parents(trace)[rows].astype(np.int32)
+    parent[parent >= 0] -= rows.start
+    metadata = trace.events["metadata"][rows].astype(np.int64)
+    known = names(trace)
+    at = pieces.event[mine] - rows.start
+    klass = pieces.klass[mine]
+    origin = _origins(known.origin[metadata], parent)
+    claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
+    open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
+    cause = found.cause[mine]
+    cause[open_] = known.claim[metadata[claim[at[open_]]]]
+    user = nearest(parent, origin == Origin.USER)
+    entry = nearest(parent, (origin == Origin.USER) | _is_entry(origin, parent))
+    is_call = (entry >= 0) & (origin[entry] != Origin.USER)
+    plain = ~open_
+    op = nearest(parent, known.is_op[metadata])
+    is_own = pieces.named[mine] >= 0
+    computing = plain & (klass == TimeClass.HOST_COMPUTE) & is_own
+    cause[computing & (op[at] < 0) & ~_is_operation(trace, metadata[at])] = _NUMBER[Cause.DISPATCH]
+    library = plain & (klass == TimeClass.HOST_PYTHON) & is_call[at] & (origin[np.maximum(entry[at], 0)] == Origin.FRAMEWORK)
+    cause[library] = _NUMBER[Cause.DISPATCH]
+    found.cause[mine] = cause
+    users, calls = user[at], np.where(is_call[at], entry[at], -1)
+    row = np.where(users >= 0, metadata[np.maximum(users, 0)], -1)
+    named = pieces.named[mine]
+    # The user's function is the culprit of its own time and of what it calls in libraries; what a cause has of its own goes first.
+    culprit = np.where(row >= 0, row, named)
+    by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
+    culprit[by_named] = named[by_named]
+    annotated = (origin[np.maximum(at, 0)] == Origin.ANNOTATION) & plain
+    culprit[annotated] = metadata[at[annotated]]
+    program = nearest(parent, _is_program(trace, metadata))
+    compiles = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] >= 0)
+    culprit[compiles] = metadata[program[at[compiles]]]
+    inside = open_ & (cause == _NUMBER[Cause.CALLBACKS])
+    below = inside & ~((users >= 0) & (users > claim[at]))
+    culprit[below] = metadata[claim[at[below]]]
+    computed = cause == _NUMBER[Cause.COMPUTE]
+    culprit[computed], row[computed] = -1, -1
+    found.culprit[mine] = culprit
+    found.caller[mine] = np.where(culprit == row, -1, row)
+    found.call[mine] = np.where((calls >= 0) & ~computed, metadata[np.maximum(calls, 0)], -1)
+
+
+def _origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+    """Whose each event is: a frame of a common file name is the library's where its caller is one, else the user's."""
+    result: npt.NDArray[np.uint8] = origin.copy()
+    common = origin == Origin.COMMON
+    if common.any():
+        frame = nearest(parent, (origin >= Origin.USER) & (origin != Origin.BUILTIN) & ~common)
+        of_library = common & (frame >= 0) & (origin[frame] >= Origin.LIBRARY)
+        result[common] = Origin.USER
+        result[of_library] = origin[frame[of_library]]
+    return result
+
+
+def _is_entry(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Whether each event is a call that the user's code makes itself: the outermost one of a library, of the runtime or built in."""
+    above = np.where(parent >= 0, origin[np.maximum(parent, 0)], Origin.USER)
+    result: npt.NDArray[np.bool_] = (origin != Origin.USER) & ((above == Origin.USER) | (above == Origin.ANNOTATION))
+    return result
+
+
+def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The event around each that claims it most strongly, of equally strong ones the innermost; -1 for none."""
+    result = np.full(len(parent), -1, np.int32)
+    for level in sorted(set(strength[claim > 0].tolist())):
+        found = nearest(parent, (claim > 0) & (strength == level))
+        result = np.where(found >= 0, found, result)
+    return result
+
+
+def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+    used = np.unique(metadata)
+    is_program = np.zeros(len(trace.metadata), np.bool_)
+    is_program[[row for row in used.tolist() if program_of(trace.strings.get(int(trace.metadata["name"][row])))]] = True
+    return is_program[metadata]
+
+
+def _is_operation(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether events are operations by their names (`dense/MatMul:MatMul`)."""
+    from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
+
+    used = np.unique(metadata)
+    is_operation = np.zeros(len(trace.metadata), np.bool_)
+    for row in used.tolist():
+        text = trace.strings.get(int(trace.metadata["name"][row]))
+        is_operation[row] = ":" in text and parse_op(text).category != UNKNOWN
+    return is_operation[metadata]

@@ -1,0 +1,71 @@
+"""Python that the framework calls back: from inside of a program, or at each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+
+FIXES = {
+    JAX: Fix(
+        "Write it with `jax.numpy` so that it is compiled with the program, or call it less often; `jax.debug.print` and "
+        "`io_callback` belong into every n-th step.",
+        "def body(x):\n    return jnp.where(x > 0, x, 0.0)      # instead of jax.pure_callback(fn, shape, x)",
+    ),
+    TENSORFLOW: Fix(
+        "Write it with TensorFlow's operations instead of `tf.py_function`; in Keras move it from `on_train_batch_end` to "
+        "`on_epoch_end`, or do it every n-th batch.",
+        "def on_train_batch_end(self, batch, logs=None):\n    if batch % 100 == 0:\n        self.report(logs)",
+    ),
+    PYTORCH: Fix("Remove the hook from the training step, or run it every n-th step."),
+    "": Fix("Move it out of the step, or run it every n-th step."),
+}  # fmt: skip
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all callbacks of one function; what no function names joins the function that takes most."""
+    mine = [part for part in evidence.parts if part.cause == Cause.CALLBACKS]
+    if not mine:
+        return
+    named = [part for part in mine if part.culprit.kind == "function"]
+    functions: dict[Culprit, float] = {}
+    for part in named:
+        functions[part.culprit] = functions.get(part.culprit, 0.0) + part.mean_ps
+    operations = list(dict.fromkeys(part.culprit.name for part in mine if part.culprit.kind != "function" and part.culprit.name))
+    culprit = (
+        max(functions, key=lambda one: functions[one]) if functions else Culprit("operation", operations[0]) if operations else Culprit()
+    )
+    time = total(mine)
+    what = culprit.title or "a Python function"
+    by = f" (the operation {', '.join(f'`{name}`' for name in operations[:2])})" if functions and operations else ""
+    fix = fix_for(FIXES, evidence)
+    yield Finding(
+        Cause.CALLBACKS,
+        f"Each step spends {time_and_share(evidence, time)} in the callback {what}{by}.",
+        time,
+        evidence.share(time),
+        "The program stops until Python returns: a callback runs on the host, under the interpreter's lock.",
+        culprit,
+        gain_ps=(0.85 * time, time),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=shown(evidence, mine, "The longest call"),
+        capture_option="" if functions else python_option(evidence),
+    )
+
+
+RULE = Rule(
+    Cause.CALLBACKS,
+    find,
+    (
+        Claim(r"(?:pure|io|debug)_callback[.\w]*|xla_(?:ffi_)?(?:partitioned_)?python_\w*callback[.\w]*", 4),
+        Claim(r"(?:\S+:)?(?:Eager)?PyFunc(?:Stateless)?(?::\w+)?", 4),
+        Claim(r"\$callback\.py:\d+ _(?:wrapped_)?callback|\$script_ops\.py:\d+ (?:__call__|_call|call)", 4),
+        Claim(r"\$callback_list\.py:\d+ \w+", 4),
+    ),
+)

@@ -1,0 +1,51 @@
+"""Collectives that nothing else hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share, total
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH
+
+FIXES = {
+    JAX: Fix(
+        "Shard so that less is exchanged, make the batch per device larger, or let XLA overlap collectives with computing "
+        "(`--xla_gpu_enable_latency_hiding_scheduler=true` on GPUs)."
+    ),
+    PYTORCH: Fix(
+        "Overlap gradients' all-reduce with the backward pass (larger `bucket_cap_mb`, `gradient_as_bucket_view=True`), or exchange less "
+        "often."
+    ),
+    "": Fix("Exchange less, less often, or while something computes."),
+}  # fmt: skip
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all exposed collectives."""
+    mine = [part for part in evidence.parts if part.cause == Cause.COMMUNICATION]
+    if not mine:
+        return
+    time = total(mine)
+    named = next((part.culprit for part in mine if part.culprit.name), Culprit())
+    fix = fix_for(FIXES, evidence)
+    which = f" (`{named.name}` most)" if named.name else ""
+    yield Finding(
+        Cause.COMMUNICATION,
+        f"Each step spends {time_and_share(evidence, time)} in collectives between devices{which} while nothing computes.",
+        time,
+        evidence.share(time),
+        "The devices exchange data, or wait for the last of them to arrive.",
+        Culprit("operation", named.name) if named.name else named,
+        gain_ps=(0.0, time),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=shown(evidence, mine, "The longest"),
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMMUNICATION, find)

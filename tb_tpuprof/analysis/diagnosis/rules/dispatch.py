@@ -1,0 +1,66 @@
+"""Many small programs, kernels or eager operations: the host's part of each call is longer than the device's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.moved_parts import MANY
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+
+FIXES = {
+    JAX: Fix(
+        "Put the whole step into one `jax.jit`, so that it is one call and its operations are fused; several steps into a `lax.scan`.",
+        "@jax.jit\ndef step(state, batch):\n    ...                              # everything that ran operation by operation",
+    ),
+    TENSORFLOW: Fix(
+        "Put the step into a `tf.function` (in Keras: `compile(run_eagerly=False)`), perhaps with `jit_compile=True`.",
+        "@tf.function(jit_compile=True)\ndef step(x, y):\n    ...",
+    ),
+    PYTORCH: Fix(
+        "Fuse and replay: `torch.compile`, with CUDA graphs where shapes do not change.",
+        "model = torch.compile(model, mode='reduce-overhead')",
+    ),
+    "": Fix("Put more work into each call: compile the step as one program."),
+}  # fmt: skip
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all dispatching, where there are many calls per step."""
+    mine = [part for part in evidence.parts if part.cause == Cause.DISPATCH]
+    time = sum(part.mean_ps for part in mine)
+    counts = {kind: evidence.calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)}
+    kind = max(counts, key=lambda one: counts[one])
+    n = counts[kind]
+    if not time or n < MANY:
+        return
+    names = [call.name for call in evidence.calls.of(kind)]
+    callers: dict[Culprit, float] = {}
+    for part in mine:
+        who = part.caller if part.caller.name else part.culprit if part.culprit.kind == "function" else Culprit()
+        if who.name:
+            callers[who] = callers.get(who, 0.0) + part.mean_ps
+    culprit = max(callers, key=lambda one: callers[one]) if callers else Culprit("program", names[0])
+    what = {PROGRAM: "compiled programs", EAGER: "operations, eagerly", LAUNCH: "kernels, one by one"}[kind]
+    where = f" in {culprit.title}" if culprit.kind == "function" else ""
+    fix = fix_for(FIXES, evidence)
+    yield Finding(
+        Cause.DISPATCH,
+        f"Each step spends {time_and_share(evidence, time)} on dispatching {n:,.0f} {what}{where}.",
+        time,
+        evidence.share(time),
+        f"Each call costs the host {1e-6 * time / n:,.3g} µs beside the operation itself.",
+        culprit,
+        gain_ps=(0.6 * time, time),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=(*shown(evidence, mine, "The longest call"), Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}")),
+    )
+
+
+RULE = Rule(Cause.DISPATCH, find)

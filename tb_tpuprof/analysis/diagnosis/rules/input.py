@@ -1,0 +1,69 @@
+"""Waiting for data: loaders, generators, queues, tf.data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+
+FIXES = {
+    JAX: Fix(
+        "Make batches ahead, in a thread or in processes, and move them to the device before they are needed.",
+        "def fill(ready, batches):\n    for batch in batches:\n        ready.put(jax.device_put(batch))\n\n"
+        "ready = queue.Queue(2)\nthreading.Thread(target=fill, args=(ready, batches), daemon=True).start()\n"
+        "batch = ready.get()",
+    ),
+    TENSORFLOW: Fix(
+        "Let tf.data work in parallel and ahead of the step.",
+        "ds = ds.map(fn, num_parallel_calls=tf.data.AUTOTUNE).batch(n).prefetch(tf.data.AUTOTUNE)",
+    ),
+    PYTORCH: Fix(
+        "Load in worker processes, ahead of the step.",
+        "DataLoader(dataset, batch_size=n, num_workers=8, persistent_workers=True, pin_memory=True)",
+    ),
+    "": Fix("Make data ahead of the step, in other threads or processes."),
+}  # fmt: skip
+_PRODUCES = 0.02
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all waiting for data: what makes the data is the culprit, where the trace shows it."""
+    mine = [part for part in evidence.parts if part.cause == Cause.INPUT]
+    if not mine:
+        return
+    time = total(mine)
+    culprit = by_culprit(mine)[0][0]
+    producer = next((one for one in evidence.beside if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES), None)
+    waits_for_thread = producer is not None and culprit.name in ("get", "__next__", "wait", "acquire", "")
+    where = f" in {culprit.title}" if culprit.name and culprit.kind in ("function", "annotation") else ""
+    if producer and waits_for_thread:
+        culprit, where = producer.culprit, f": the thread that makes it spends its time in {producer.culprit.title}"
+    fix = fix_for(FIXES, evidence)
+    yield Finding(
+        Cause.INPUT,
+        f"Each step waits {time_and_share(evidence, time)} for data{where}.",
+        time,
+        evidence.share(time),
+        "The data of a step is made after the step asks for it, or more slowly than steps use it.",
+        culprit if culprit.kind in ("function", "annotation", "stage") else Culprit("stage", culprit.name) if culprit.name else Culprit(),
+        gain_ps=(0.8 * time, time),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=(*shown(evidence, mine, "The longest wait"), *_producers(evidence)),
+        capture_option="" if culprit.kind == "function" else python_option(evidence),
+    )
+
+
+def _producers(evidence: HostEvidence) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(f"A thread runs {one.culprit.title} for {one.running:.0%} of the time and hands over what it makes.")
+        for one in evidence.beside if one.hands_over and one.culprit.name
+    )[:2]  # fmt: skip
+
+
+RULE = Rule(Cause.INPUT, find)

@@ -1,0 +1,64 @@
+"""The user's own Python on the thread that runs the steps, while nothing computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, most_called, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.step_classes import TimeClass
+
+FIXES = {
+    JAX: Fix(
+        "Take it out of the step: compute it once before the loop, do it with `jax.numpy` inside of the jitted function, or do it in a "
+        "thread while the device computes. Dispatch is asynchronous: work between the dispatch and the first use of the result is hidden.",
+        "loss = step(state, batch)            # returns at once\n"
+        "prepare_next()                       # while the device computes\nreport(loss)",
+    ),
+    TENSORFLOW: Fix(
+        "Take it out of the step: compute it once before the loop, or move it into the `tf.function` or the `tf.data` pipeline.",
+        "ds = ds.map(prepare, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
+    ),
+    PYTORCH: Fix("Take it out of the step, or move it into the `Dataset` so that the loader's workers do it."),
+    "": Fix("Take it out of the step, or do it in another thread or process while the device computes."),
+}  # fmt: skip
+_WAITED = 0.5
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for each function (or annotation) of the user."""
+    mine = [part for part in evidence.parts if part.cause == Cause.PYTHON]
+    for culprit, parts in by_culprit(mine):
+        time = total(parts)
+        waits = sum(part.mean_ps for part in parts if part.klass == TimeClass.HOST_WAIT) > _WAITED * time
+        call = most_called(parts)
+        inside = f", most of it in `{call}`" if call and call != culprit.name else ""
+        amount = time_and_share(evidence, time)
+        if culprit.kind == "annotation":
+            text = f"{amount} of each step is in `{culprit.name}`, where no operation was traced: Python or other host work, or waiting."
+        elif waits:
+            text = f"Each step waits {amount} in {culprit.title or 'Python'}{inside}."
+        else:
+            text = f"Each step spends {amount} in Python, in {culprit.title or 'the interpreter'}{inside}."
+        fix = fix_for(FIXES, evidence)
+        option = python_option(evidence)
+        yield Finding(
+            Cause.PYTHON,
+            text,
+            time,
+            evidence.share(time),
+            "Nothing computes meanwhile: the next operation is dispatched only when it returns.",
+            culprit,
+            gain_ps=(0.7 * time if evidence.software.has_python and not waits else 0.9 * time, time),
+            fix=fix.text,
+            snippet=fix.snippet,
+            evidence=shown(evidence, parts, "Its longest stretch"),
+            capture_option=option if culprit.kind != "function" else "",
+        )
+
+
+RULE = Rule(Cause.PYTHON, find)

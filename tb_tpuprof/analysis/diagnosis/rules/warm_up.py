@@ -1,0 +1,36 @@
+"""A first step that is much longer than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.units import format_time, three_digits
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """The first step, if it took twice as long as usual and what it did more of is known."""
+    first = evidence.warming
+    if first is None:
+        return
+    did = {
+        Cause.COMPILATION: "it compiles", Cause.INPUT: "it waits for the first data", Cause.COMPUTE: "its operations run longer",
+        Cause.PYTHON: "it runs more Python",
+    }.get(first.cause, "")  # fmt: skip
+    more = first.duration_ps - first.usual_ps
+    yield Finding(
+        Cause.WARM_UP,
+        f"The first step ({first.name}) took {format_time(first.duration_ps)}, {three_digits(first.duration_ps / first.usual_ps)} times "
+        f"the median{': ' + did if did else ''}. It is left out of all averages.",
+        0.0,
+        0.0,
+        f"{format_time(max(first.cause_ps, 0))} of the {format_time(more)} more are {first.cause.label.lower()}.",
+        fix="Start the capture after the first steps to see the steady state; a persistent compilation cache shortens the start.",
+        evidence=(Evidence("The first step", evidence.host, first.start_ps, first.start_ps + first.duration_ps),),
+    )
+
+
+RULE = Rule(Cause.WARM_UP, find)

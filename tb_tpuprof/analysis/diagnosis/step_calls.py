@@ -1,0 +1,134 @@
+"""How often each step calls what: compiled programs, eager operations, functions, compilations. Counts that a cause can cite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
+from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.python_frames import is_compilation
+from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
+_CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
+_INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One thing that is called. `per_step`: how often, of each step that pages show."""
+
+    kind: str
+    name: str
+    per_step: Int64s
+
+    @property
+    def mean(self) -> float:
+        """Calls per step."""
+        return float(self.per_step.mean()) if len(self.per_step) else 0.0
+
+
+@dataclass(frozen=True)
+class Calls:
+    """All calls, the most frequent first."""
+
+    all: tuple[Call, ...] = ()
+
+    def of(self, kind: str) -> tuple[Call, ...]:
+        """Those of one kind."""
+        return tuple(call for call in self.all if call.kind == kind)
+
+    def per_step(self, kind: str) -> float:
+        """How many of one kind there are per step."""
+        return sum(call.mean for call in self.of(kind))
+
+    def of_step(self, number: int) -> Calls:
+        """Those of one of the steps alone."""
+        return Calls(tuple(replace(call, per_step=call.per_step[number : number + 1]) for call in self.all if call.per_step[number]))
+
+
+@once
+def step_calls(trace: Trace) -> Calls:
+    """The calls in a host's steps."""
+    found_steps = steps(trace)
+    if not len(found_steps):
+        return Calls()
+    names = metadata_names(trace)
+    kind = np.zeros(len(names), np.uint8)
+    labels: list[tuple[str, str]] = [("", "")] * len(names)
+    for row in np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist():
+        labels[row] = _label(names[row])
+        kind[row] = bool(labels[row][0])
+    rows = np.flatnonzero(kind[trace.events["metadata"]])
+    above = parents(trace)[rows]
+    metadata = trace.events["metadata"]
+    # PjitFunction is written twice, one inside the other; compilers call one another.
+    twice = (above >= 0) & np.array(
+        [labels[a] == labels[b] for a, b in zip(metadata[above].tolist(), metadata[rows].tolist(), strict=True)], np.bool_
+    )
+    is_compile = np.array([label[0] == COMPILE for label in labels], np.bool_)
+    rows = rows[~twice & ~(is_compile[metadata[rows]] & _inside(trace, above, is_compile))]
+    at = _step_of(trace, rows, found_steps.start_ps, found_steps.start_ps + found_steps.duration_ps)
+    rows, at = rows[at >= 0], at[at >= 0]
+    counts: dict[tuple[str, str], Int64s] = {}
+    for row in np.unique(metadata[rows]).tolist():
+        label = (COMPILE, _compiled(trace, rows[metadata[rows] == row], names)) if labels[row][0] == COMPILE else labels[row]
+        mine = np.bincount(at[metadata[rows] == row], minlength=len(found_steps)).astype(np.int64)
+        counts[label] = counts.get(label, 0) + mine
+    return Calls(tuple(sorted((Call(*label, count) for label, count in counts.items()), key=lambda call: (-call.mean, call.name))))
+
+
+def _label(name: str) -> tuple[str, str]:
+    """(kind, what) of an event's name."""
+    match = _CALLS.fullmatch(name)
+    if match:
+        kind = match.lastgroup or ""
+        inner = _INFERENCE.fullmatch(match[kind])
+        return (PROGRAM, inner[1]) if inner else (kind, match[kind])
+    return (COMPILE, name) if is_compilation(name) and name != "lower_sharding_computation" else ("", "")
+
+
+def _compiled(trace: Trace, rows: Rows, names: Sequence[str]) -> str:
+    """What the first of some compilations compiles: the program or function around it, else the compiler's own name."""
+    parent = parents(trace)
+    at = int(rows[0])
+    own: str = names[trace.events["metadata"][at]]
+    while at >= 0:
+        kind, what = _label(names[trace.events["metadata"][at]])
+        if kind == PROGRAM:
+            return what
+        if own == "tf.function-graph_building" and parent[at] >= 0:
+            above: str = names[trace.events["metadata"][parent[at]]]
+            return above
+        at = int(parent[at])
+    return own
+
+
+def _inside(trace: Trace, above: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether a chosen event is around each, given what directly contains it."""
+    parent, at = parents(trace), above.copy()
+    found = np.zeros(len(above), np.bool_)
+    while (at >= 0).any():
+        open_ = at >= 0
+        found[open_] |= chosen[trace.events["metadata"][at[open_]]]
+        at[open_] = parent[at[open_]]
+    return found
+
+
+def _step_of(trace: Trace, rows: Rows, start: Int64s, end: Int64s) -> Int64s:
+    """The step in which each event begins, -1 for none."""
+    begin = trace.events["start_ps"][rows]
+    order = np.argsort(start, kind="stable")
+    at = np.searchsorted(start[order], begin, side="right") - 1
+    step = order[np.maximum(at, 0)].astype(np.int64)
+    return np.where((at >= 0) & (begin < end[step]), step, -1)

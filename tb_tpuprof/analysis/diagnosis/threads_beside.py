@@ -1,0 +1,97 @@
+"""Python threads beside the one that runs the steps: how much each runs, where, and whether it makes what the steps wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.names import Origin, names
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
+from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.step_waits import innermost, name_kinds, nearest
+from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+_HANDS_OVER = ("put", "put_nowait", "_put", "send", "send_bytes", "notify", "notify_all", "set", "set_result", "append")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A thread's share of the steps' time in which its Python runs and in which it waits, and the function that runs most.
+
+    `hands_over`: whether it puts something into a queue, an event or a future: what the steps may wait for.
+    """
+
+    thread: str
+    culprit: Culprit
+    running: float
+    waiting: float
+    hands_over: bool
+
+
+@once
+def threads_beside(trace: Trace) -> tuple[Beside, ...]:
+    """Threads with Python frames on which no step is, those that run longest first."""
+    steps, pieces = step_pieces(trace)
+    if not len(steps) or pieces is None:
+        return ()
+    own = set(np.unique(trace.event_line[pieces.event[pieces.named >= 0]]).tolist())
+    is_frame = np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
+    with_frames = np.unique(trace.event_line[np.flatnonzero(is_frame[trace.events["metadata"]])])
+    on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
+    lines = [line for line in with_frames.tolist() if line not in own and on_host[line] and not _is_pool(trace, line)]
+    found = [_beside(trace, line, steps.start_ps, steps.start_ps + steps.duration_ps) for line in lines]
+    return tuple(sorted((one for one in found if one), key=lambda one: -one.running))
+
+
+def _is_pool(trace: Trace, line: int) -> bool:
+    return trace.strings.get(int(trace.lines["name"][line])).startswith("tf_")
+
+
+def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
+    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+    parent = parents(trace)[rows].astype(np.int32)
+    parent[parent >= 0] -= rows.start
+    begin, stop, owner = innermost(trace, rows, parent)
+    metadata = trace.events["metadata"][rows]
+    waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0
+    user = nearest(parent, names(trace).origin[metadata] == Origin.USER)
+    order = np.argsort(start, kind="stable")
+    first, last = start[order], end[order]
+    at = np.minimum(np.searchsorted(last, begin, side="right"), len(first) - 1)
+    inside = np.maximum(np.minimum(stop, last[at]) - np.maximum(begin, first[at]), 0)
+    whole = int((last - first).sum())
+    runs = ~waits[owner]
+    running, waiting = int(inside[runs].sum()), int(inside[~runs].sum())
+    if not running + waiting or not whole:
+        return None
+    by = user[owner]
+    known = by >= 0
+    # What the thread sleeps or reads in is what takes its time, too, but not waiting for room in the queue.
+    puts = _puts(trace, metadata, parent)
+    counted = known & ~(puts[owner] & ~runs)
+    culprit = Culprit()
+    if counted.any():
+        total = np.bincount(metadata[by[counted]], weights=inside[counted])
+        frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
+        culprit = Culprit("function", frame.function, frame.file, frame.line) if frame else culprit
+    name = trace.strings.get(int(trace.lines["name"][line]))
+    return Beside(name, culprit, running / whole, waiting / whole, bool(puts.any()))
+
+
+def _puts(trace: Trace, metadata: npt.NDArray[np.integer], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Whether each event is inside of a call that hands something over."""
+    used = np.unique(metadata)
+    hands = np.zeros(len(trace.metadata), np.bool_)
+    for row in used.tolist():
+        frame = frame_of(trace.strings.get(int(trace.metadata["name"][row])))
+        hands[row] = frame is not None and frame.function in _HANDS_OVER and not (frame.file and names(trace).origin[row] == Origin.USER)
+    found: npt.NDArray[np.bool_] = nearest(parent, hands[metadata]) >= 0
+    return found

@@ -1,0 +1,80 @@
+"""Pieces of sentences that findings share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence
+from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW
+from tb_tpuprof.units import format_fraction, format_time
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to do, in a framework's terms, and code that does it."""
+
+    text: str
+    snippet: str = ""
+
+
+def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
+    """The framework's own, else the one under the empty name."""
+    framework = TENSORFLOW if evidence.software.framework == SERVING else evidence.software.framework
+    return fixes.get(framework, fixes[""])
+
+
+def time_and_share(evidence: HostEvidence, time_ps: float) -> str:
+    """`12.0 ms (40.0 %)`."""
+    return f"{format_time(time_ps)} ({format_fraction(evidence.share(time_ps))})"
+
+
+def python_option(evidence: HostEvidence) -> str:
+    """How to capture Python's calls, empty where they were.
+
+    TensorFlow records Python's calls for captures from outside alone: seen with 2.21, where a profile that the program starts has none.
+    """
+    if evidence.software.has_python:
+        return ""
+    return {TENSORFLOW: "tpuprof capture --python_tracer_level 1", PYTORCH: "with_stack=True"}.get(
+        evidence.software.framework, "python_tracer_level=1"
+    )
+
+
+def by_culprit(parts: Sequence[Part]) -> list[tuple[Culprit, list[Part]]]:
+    """Parts under the user's function that is to blame, longest first: the culprit itself, or whoever calls it where it is no function."""
+    found: dict[Culprit, list[Part]] = {}
+    for part in parts:
+        culprit = part.caller if part.culprit.kind != "function" and part.caller.name else part.culprit
+        found.setdefault(culprit, []).append(part)
+    return sorted(found.items(), key=lambda pair: -total(pair[1]))
+
+
+def total(parts: Sequence[Part]) -> float:
+    """Their time per step."""
+    return sum(part.mean_ps for part in parts)
+
+
+def shown(evidence: HostEvidence, parts: Sequence[Part], text: str) -> tuple[Evidence, ...]:
+    """Where the longest of some parts is on the timeline."""
+    longest = max(parts, key=lambda part: part.mean_ps, default=None)
+    if longest is None or longest.first_ps < 0:
+        return (Evidence(text),) if text else ()
+    return (Evidence(text, evidence.host, longest.first_ps, longest.last_ps),)
+
+
+def most_called(parts: Sequence[Part]) -> str:
+    """The library call that takes most of some parts' time, empty where the code itself does."""
+    by_call: dict[str, float] = {}
+    for part in parts:
+        by_call[part.call] = by_call.get(part.call, 0.0) + part.mean_ps
+    longest = max(by_call, key=lambda call: by_call[call], default="")
+    return longest if longest and by_call[longest] * 2 > total(parts) else ""
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `b` and `c`."""
+    quoted = [f"`{word}`" for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}" if quoted else ""

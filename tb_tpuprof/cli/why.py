@@ -1,0 +1,78 @@
+"""`tpuprof why RUN_DIR`: why the steps of a run are slow, as text, JSON or Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
+from tb_tpuprof.cli.reading import reading
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.why import diagnosis, plain
+from tb_tpuprof.units import format_fraction, format_time
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser("why", help="say why the steps of a run are slow, and what to do")
+    parser.add_argument("run_dir", metavar="RUN_DIR", help="folder that holds *.xplane.pb or *.trace.json files, or a single such file")
+    parser.add_argument("--host", action="append", default=[], metavar="H", help="a host; may be given several times")
+    parser.add_argument("--step", default="", metavar="N", help="explain one step: its number or its name")
+    parser.add_argument("--format", choices=("text", "json", "md"), default="text", help="default: %(default)s")
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the caches on disk")
+    parser.set_defaults(run_command=run_command)
+
+
+def run_command(arguments: argparse.Namespace) -> str:
+    """The diagnosis, encoded."""
+    session = Session(arguments.run_dir, cache=not arguments.no_cache)
+    with reading(session, sys.stderr):
+        found = diagnosis(session, arguments.host, arguments.step)
+    if arguments.format == "json":
+        return json.dumps(plain(found), indent=1) + "\n"
+    return _markdown(found) if arguments.format == "md" else _text(found)
+
+
+def _gain(finding: Finding) -> str:
+    if not finding.gain_ps:
+        return ""
+    low, high = (format_time(gain) for gain in finding.gain_ps)
+    return f"{low} to {high} per step" if low != high else f"{low} per step"
+
+
+def _bare(text: str) -> str:
+    return text.replace("`", "")
+
+
+def _text(found: Diagnosis) -> str:
+    lines = [_bare(found.text)]
+    for number, finding in enumerate(found.findings, 1):
+        lines += ["", f"{number}. {finding.cause.label}: {_bare(finding.sentence)}"]
+        lines += [f"   {name}: {_bare(value)}" for name, value in _facts(finding) if value]
+        lines += [f"       {line}" for line in finding.snippet.splitlines()]
+    if found.causes:
+        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({found.n_steps} steps):"]
+        lines += [f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}" for one in found.causes]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(finding: Finding) -> list[tuple[str, str]]:
+    """Everything beside the sentence, by name."""
+    return [
+        ("Why", finding.reason), ("Expected gain", _gain(finding)), ("Evidence", "; ".join(one.text for one in finding.evidence)),
+        ("Confidence", finding.confidence), ("Capture with", finding.capture_option), ("What to do", finding.fix),
+    ]  # fmt: skip
+
+
+def _markdown(found: Diagnosis) -> str:
+    lines = [f"**{found.text}**"]
+    for number, finding in enumerate(found.findings, 1):
+        lines += ["", f"### {number}. {finding.cause.label}", "", finding.sentence, ""]
+        lines += [f"- {name}: {value}" for name, value in _facts(finding) if value]
+        if finding.snippet:
+            lines += ["", "```python", finding.snippet, "```"]
+    if found.causes:
+        lines += ["", "| cause | time per step | share |", "|---|---|---|"]
+        lines += [f"| {one.cause.label} | {format_time(one.time_ps)} | {format_fraction(one.share)} |" for one in found.causes]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,65 @@
+"""Tables of a diagnosis: its findings, and what the step's time goes into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Evidence, Finding
+from tb_tpuprof.tools.base import Column, Table, Unit
+from tb_tpuprof.tools.columns import text_column
+
+_NAN = float("nan")
+
+
+def findings_table(found: Diagnosis) -> Table:
+    """One row per finding, by gain."""
+    rows = found.findings
+    places = [_place(one) for one in rows]
+    return Table(
+        "Findings",
+        (
+            text_column("cause", "Cause", [one.cause.label for one in rows]),
+            text_column("finding", "Finding", [one.sentence for one in rows]),
+            text_column("reason", "Why it costs time", [one.reason for one in rows]),
+            text_column("culprit", "Culprit", [one.culprit.title.replace("`", "") for one in rows], "What to change"),
+            text_column("host", "Host", [one.host for one in rows], "Where not all hosts have it"),
+            _number("time_ps", "Time per step", [one.time_ps for one in rows], "ps", "Mean over the steps"),
+            _number("share", "Share of the step", [one.share for one in rows], "fraction"),
+            _number("gain_low_ps", "Gain, at least", [one.gain_ps[0] if one.gain_ps else _NAN for one in rows], "ps", "Per step"),
+            _number("gain_high_ps", "Gain, at most", [one.gain_ps[1] if one.gain_ps else _NAN for one in rows], "ps", "Per step"),
+            text_column("fix", "What to do", [one.fix for one in rows]),
+            text_column("snippet", "Example", [one.snippet for one in rows]),
+            text_column("confidence", "Confidence", [one.confidence for one in rows]),
+            text_column("capture_option", "Capture with", [one.capture_option for one in rows], "Where this trace cannot show the culprit"),
+            text_column("docs", "More", [one.docs for one in rows]),
+            text_column("evidence", "Evidence", ["; ".join(part.text for part in one.evidence) for one in rows]),
+            text_column("evidence_host", "Host of the evidence", [place.host if place else "" for place in places]),
+            _number("evidence_start_ps", "Evidence from", [place.start_ps if place else _NAN for place in places], "ps"),
+            _number("evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"),
+        ),
+        "by gain; mean over the steps",
+    )
+
+
+def causes_table(found: Diagnosis) -> Table:
+    """Mean time per step of each cause; the times add up to the step."""
+    return Table(
+        "Causes",
+        (
+            text_column("cause", "Cause", [one.cause.label for one in found.causes]),
+            _number("time_ps", "Time per step", [one.time_ps for one in found.causes], "ps"),
+            _number("share", "Share of the step", [one.share for one in found.causes], "fraction"),
+        ),
+        "every moment has one cause",
+    )
+
+
+def _place(finding: Finding) -> Evidence | None:
+    """The first piece of evidence that is somewhere on the timeline."""
+    return next((one for one in finding.evidence if one.start_ps >= 0), None)
+
+
+def _number(name: str, title: str, values: Sequence[float], unit: Unit, description: str = "") -> Column:
+    return Column(name, title, np.array(values, np.float64), unit, description=description)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.idle_pieces import of_launching_threads, of_own_thread
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
@@ -99,9 +100,11 @@ def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]
 
 
 def _of_host(trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDArray[np.uint8]) -> Iterator[Pieces]:
-    """What the steps' threads load, wait for, compile or run in Python."""
+    """What the steps' threads load, wait for, compile or run in Python; and what launches kernels while none runs."""
     for line in np.unique(trace.event_line[markers]).tolist():
         found = segments(trace, line, event_class, markers, are_steps=True, has_device=True)
         said = np.isin(found.klass, _FROM_HOST)
+        yield of_own_thread(found, ~said, windows)
         which, at, begin, end = clipped(found.start[said], found.end[said], windows)
         yield Pieces(begin, end, found.klass[said][which], at, found.named[said][which], found.event[said][which])
+    yield from of_launching_threads(trace, windows, trace.event_line[markers])

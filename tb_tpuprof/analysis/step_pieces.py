@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
+_SAME = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Pieces:
 
     `named`: the metadata row that names it, on the steps' own threads; -1 for work of other threads and of devices.
     `event`: the innermost event on the steps' own threads, elsewhere the event that is counted.
+    `said`: what the thread says that it does. The same as `klass`, but for time in which devices are idle: that has no class of its own.
     """
 
     start: Int64s
@@ -25,6 +27,11 @@ class Pieces:
     step: Int64s
     named: Int64s
     event: Int64s
+    said: npt.NDArray[np.uint8] = field(default_factory=lambda: _SAME)
+
+    def __post_init__(self) -> None:
+        if self.said is _SAME:
+            object.__setattr__(self, "said", self.klass)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -34,7 +41,8 @@ class Pieces:
         place = {value: at for at, value in enumerate(kept.tolist())}
         at = np.array([place.get(value, -1) for value in number.tolist()], np.int64)
         rows = np.flatnonzero(at[self.step] >= 0)
-        return Pieces(self.start[rows], self.end[rows], self.klass[rows], at[self.step[rows]], self.named[rows], self.event[rows])
+        step = at[self.step[rows]]
+        return Pieces(self.start[rows], self.end[rows], self.klass[rows], step, self.named[rows], self.event[rows], self.said[rows])
 
 
 def joined(parts: Sequence[Pieces]) -> Pieces:

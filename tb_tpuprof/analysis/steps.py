@@ -130,12 +130,13 @@ def step_pieces(trace: Trace) -> tuple[Steps, Pieces | None]:
         return tpu_steps(trace), None
     if roles.gpus:
         from tb_tpuprof.analysis.gpu_steps import gpu_parts
+        from tb_tpuprof.analysis.pytorch_pieces import pytorch_pieces
         from tb_tpuprof.analysis.pytorch_steps import named_waits, window_parts, windows
 
         computes = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
         if len(windows(trace).row):
             found = assemble(trace, window_parts(trace), computes, "annotation")
-            return replace(found, waits=named_waits(trace, found.class_ps)), None
+            return replace(found, waits=named_waits(trace, found.class_ps)), pytorch_pieces(trace, found)
         from tb_tpuprof.analysis.gpu_host_steps import steps_of_gpu
 
         marked, pieces = steps_of_gpu(trace)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.torch_files import is_framework, is_library
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of
@@ -96,7 +97,7 @@ def names(trace: Trace) -> Names:
     for row, text in enumerate(metadata_names(trace)):
         frame = frame_of(text)
         if frame:
-            origin[row] = origin_of(frame)
+            origin[row] = Origin.FRAMEWORK if is_framework(text) else Origin.LIBRARY if is_library(text) else origin_of(frame)
         claimed = claim_of(text)
         if claimed:
             claim[row], strength[row] = CAUSES.index(claimed[0]), claimed[1]

@@ -204,7 +204,7 @@ def _told(trace: Trace, pieces: Pieces) -> _Told:
     n = len(pieces)
     found = _Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
-    found.cause[:] = by_class[pieces.klass]
+    found.cause[:] = by_class[pieces.said]
     line = trace.event_line[pieces.event]
     for number in np.unique(line).tolist():
         mine = np.flatnonzero(line == number)
@@ -219,7 +219,7 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     metadata = trace.events["metadata"][rows].astype(np.int64)
     known = names(trace)
     at = pieces.event[mine] - rows.start
-    klass = pieces.klass[mine]
+    klass = pieces.said[mine]
     origin = _origins(known.origin[metadata], parent)
     claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
     open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
@@ -235,6 +235,8 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     cause[computing & (op[at] < 0) & ~_is_operation(trace, metadata[at])] = _NUMBER[Cause.DISPATCH]
     library = plain & (klass == TimeClass.HOST_PYTHON) & is_call[at] & (origin[np.maximum(entry[at], 0)] == Origin.FRAMEWORK)
     cause[library] = _NUMBER[Cause.DISPATCH]
+    # While a device is idle the host computes nothing of the model: it is on its way to the next launch.
+    cause[(pieces.klass[mine] == TimeClass.UNKNOWN) & (cause == _NUMBER[Cause.COMPUTE])] = _NUMBER[Cause.DISPATCH]
     found.cause[mine] = cause
     users, calls = user[at], np.where(is_call[at], entry[at], -1)
     row = np.where(users >= 0, metadata[np.maximum(users, 0)], -1)

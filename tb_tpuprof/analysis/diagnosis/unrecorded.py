@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.kernel_names import short_name
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces
@@ -50,7 +51,7 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
     steps, pieces = step_pieces(trace)
     if pieces is None or not len(steps) or not len(pieces):
         return ()
-    told = pieces.klass != TimeClass.UNKNOWN
+    told = pieces.said != TimeClass.UNKNOWN
     order = np.flatnonzero(told)[np.lexsort((pieces.start[told], pieces.step[told]))]
     step, start = pieces.step[order], pieces.start[order]
     # When all that began before has ended, step by step.
@@ -84,4 +85,6 @@ def _name(trace: Trace, pieces: Pieces, piece: int) -> str:
     if piece < 0:
         return ""
     text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][pieces.event[piece]]]))
+    if pieces.named[piece] < 0 and pieces.said[piece] > TimeClass.HOST_COMPUTE:
+        return short_name(text)
     return "the device's work" if text.startswith("ThreadpoolListener") else text.removeprefix("$")

@@ -1,0 +1,67 @@
+"""What threads do while a device waits for them: pieces of steps whose class says only that nothing ran on the device.
+
+    step's thread      ├ train ──────────────────────────────────┤
+                       ├aten::mm┤ ├item: waits ───┤ ├ Python ──┤
+    autograd's thread             ├MmBackward0┤
+    device                   ■■■■■■■■■■■■■■■■■■■■■
+    pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is nobody's otherwise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.metadata_names import metadata_names
+from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.stat_rows import first_ints
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_pieces import Pieces
+from tb_tpuprof.analysis.step_waits import Segments, innermost, nearest
+from tb_tpuprof.analysis.step_windows import Spans, clipped
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+_LAUNCHES = tuple(f"{api}{call}" for api in ("cuda", "hip", "cu") for call in ("Launch", "GraphLaunch"))
+
+
+def of_own_thread(found: Segments, chosen: npt.NDArray[np.bool_], windows: Spans) -> Pieces:
+    """The chosen stretches of a step's own thread, for the time in which devices are idle."""
+    which, at, begin, end = clipped(found.start[chosen], found.end[chosen], windows)
+    klass = np.full(len(which), TimeClass.UNKNOWN, np.uint8)
+    return Pieces(begin, end, klass, at, found.named[chosen][which], found.event[chosen][which], found.klass[chosen][which])
+
+
+def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integer]) -> Iterator[Pieces]:
+    """What other threads of the host do in calls that launch work: autograd's, an executor's. `own`: lines of the steps' threads."""
+    launches = launch_events(trace)
+    for line in np.setdiff1d(np.unique(trace.event_line[launches]), own).tolist():
+        rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+        parent = parents(trace)[rows].astype(np.int32)
+        parent[parent >= 0] -= rows.start
+        root = nearest(parent, parent < 0)
+        holds = np.zeros(len(parent), np.bool_)
+        holds[root[launches[(launches >= rows.start) & (launches < rows.stop)] - rows.start]] = True
+        start, end, owner = innermost(trace, rows, parent)
+        kept = holds[root[owner]]
+        which, at, begin, stop = clipped(start[kept], end[kept], windows)
+        event = owner[kept][which].astype(np.int64) + rows.start
+        klass, said = (np.full(len(which), one, np.uint8) for one in (TimeClass.UNKNOWN, TimeClass.HOST_COMPUTE))
+        yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event, said)
+
+
+def launch_events(trace: Trace) -> Rows:
+    """The host's calls that launch kernels, graphs of them or copies: by their names, or because a device's event has their number."""
+    names = metadata_names(trace)
+    by_name = np.zeros(len(names), np.bool_)
+    rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
+    by_name[rows] = [names[row].startswith(_LAUNCHES) for row in rows.tolist()]
+    on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
+    owner, value = first_ints(trace, "correlation_id")
+    numbered = owner[(value > 0) & on_host[trace.lines_at(owner)]] if len(owner) else owner
+    found: Rows = np.union1d(np.flatnonzero(by_name[trace.events["metadata"]]), numbered).astype(np.intp)
+    return found

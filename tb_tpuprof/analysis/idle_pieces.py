@@ -1,10 +1,10 @@
 """What threads do while a device waits for them: pieces of steps whose class says only that nothing ran on the device.
 
-    step's thread      ├ train ──────────────────────────────────┤
-                       ├aten::mm┤ ├item: waits ───┤ ├ Python ──┤
-    autograd's thread             ├MmBackward0┤
-    device                   ■■■■■■■■■■■■■■■■■■■■■
-    pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is nobody's otherwise
+step's thread      ├ train ──────────────────────────────────┤
+                   ├aten::mm┤ ├item: waits ───┤ ├ Python ──┤
+autograd's thread             ├MmBackward0┤
+device                   ■■■■■■■■■■■■■■■■■■■■■
+pieces             dddddd                      pppppppppp        dispatch, Python: of the time that is nobody's otherwise
 """
 
 from __future__ import annotations

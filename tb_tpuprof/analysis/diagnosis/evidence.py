@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
 from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
@@ -32,6 +33,7 @@ class HostEvidence:
     """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic work apart in `periods`.
 
     `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
+    `device`: what accelerators do.
     """
 
     host: str
@@ -51,6 +53,7 @@ class HostEvidence:
     warming: Warming | None
     top_op: tuple[str, float] | None
     is_detailed: bool
+    device: DeviceEvidence | None = None
 
     @property
     def step_ps(self) -> float:
@@ -95,5 +98,6 @@ def host_evidence(trace: Trace) -> HostEvidence:
     return HostEvidence(
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
         steps.duration_ps, kept, periods, calls, syncs, between, threads_beside(trace), warming(trace),
-        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
+        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None,
+        step_pieces(trace)[1] is not None, device_evidence(trace),
     )  # fmt: skip

@@ -98,6 +98,8 @@ def names(trace: Trace) -> Names:
         frame = frame_of(text)
         if frame:
             origin[row] = Origin.FRAMEWORK if is_framework(text) else Origin.LIBRARY if is_library(text) else origin_of(frame)
+        elif text == "ProfilerStep":
+            origin[row] = Origin.ANNOTATION
         claimed = claim_of(text)
         if claimed:
             claim[row], strength[row] = CAUSES.index(claimed[0]), claimed[1]

@@ -1,4 +1,4 @@
-"""Whose a frame of PyTorch's tracer is: it names files by their folder below `site-packages` (`torch/nn/modules/linear.py(124): forward`)."""
+"""Whose a frame of PyTorch's tracer is, by its folder in `site-packages` (`torch/nn/modules/linear.py(124): forward`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,64 @@ import re
 _PLACE = re.compile(r"(?:.*(?:site|dist)-packages/)?(?P<package>\w+)(?:/[^():]*)?/[^/():]+\.pyx?\(\d+\): .+")
 _FRAMEWORK = frozenset(("torch", "functorch"))
 _LIBRARY = frozenset(
-    "PIL accelerate aiter albumentations apex bitsandbytes cv2 datasets deepspeed diffusers einops fairscale fairseq fastai flash_attn "
-    "fsspec huggingface_hub ignite importlib kornia lightning lightning_fabric megatron mmcv mmengine multiprocessing numba numpy pandas "
-    "peft pytorch_lightning ray safetensors scipy sglang sklearn spacy streaming timm tokenizers torchaudio torchdata torchmetrics torchrec "
-    "torchtext torchtune torchvision tqdm transformer_engine transformers triton trl vllm wandb webdataset xformers".split()
+    [
+        "PIL",
+        "accelerate",
+        "aiter",
+        "albumentations",
+        "apex",
+        "bitsandbytes",
+        "cv2",
+        "datasets",
+        "deepspeed",
+        "diffusers",
+        "einops",
+        "fairscale",
+        "fairseq",
+        "fastai",
+        "flash_attn",
+        "fsspec",
+        "huggingface_hub",
+        "ignite",
+        "importlib",
+        "kornia",
+        "lightning",
+        "lightning_fabric",
+        "megatron",
+        "mmcv",
+        "mmengine",
+        "multiprocessing",
+        "numba",
+        "numpy",
+        "pandas",
+        "peft",
+        "pytorch_lightning",
+        "ray",
+        "safetensors",
+        "scipy",
+        "sglang",
+        "sklearn",
+        "spacy",
+        "streaming",
+        "timm",
+        "tokenizers",
+        "torchaudio",
+        "torchdata",
+        "torchmetrics",
+        "torchrec",
+        "torchtext",
+        "torchtune",
+        "torchvision",
+        "tqdm",
+        "transformer_engine",
+        "transformers",
+        "triton",
+        "trl",
+        "vllm",
+        "wandb",
+        "webdataset",
+        "xformers",
+    ]
 )
 
 

@@ -37,7 +37,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     counts = {kind: evidence.calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)}
     kind = max(counts, key=lambda one: counts[one])
     n = counts[kind]
-    if not time or n < MANY:
+    if not time or n < MANY or evidence.kind != "CPU":  # of accelerators: launching.py
         return
     names = [call.name for call in evidence.calls.of(kind)]
     callers: dict[Culprit, float] = {}

@@ -23,10 +23,14 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     fix = f"Capture with `{option}` to see which function it is." if option else "Annotate the parts of the step to see which it is."
     yield Finding(
         Cause.UNRECORDED,
-        f"{time_and_share(evidence, time)} of each step was not recorded{where}.",
+        f"{time_and_share(evidence, time)} of each step was not recorded{where}."
+        if evidence.kind == "CPU"
+        else f"The {evidence.kind} had nothing to do for {time_and_share(evidence, time)} of each step{where}; the trace does not say why.",
         time,
         evidence.share(time),
-        f"{what}: nothing was computed and no call was traced.",
+        f"{what}: nothing was computed and no call was traced."
+        if evidence.kind == "CPU"
+        else "It waited for its host, of which nothing was traced there: Python, waiting for data, or calls that are not recorded.",
         fix=fix,
         evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),) if longest else (),
         confidence="low",

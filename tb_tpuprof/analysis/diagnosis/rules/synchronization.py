@@ -36,7 +36,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     hidden = [part for part in mine if part.call and part.culprit.name]
     for sync in evidence.syncs[:1]:
         lost = total(mine)
-        if not hidden or not lost:
+        if not hidden or not lost or evidence.kind != "CPU":  # of accelerators: device_waits.py
             continue
         work = next((part.caller.title for part in hidden if part.caller.name), "")
         doing = f" ({work})" if work else ""

@@ -1,0 +1,26 @@
+"""Pieces of sentences about accelerators."""
+
+from __future__ import annotations
+
+from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, DeviceOp, Group
+from tb_tpuprof.analysis.diagnosis.finding import Evidence
+from tb_tpuprof.analysis.hlo_work import CUSTOM_CALL
+
+
+def operation(op: DeviceOp) -> str:
+    """`fusion.12` (convolution fusion)."""
+    return f"`{op.name}`" + (f" ({op.category})" if op.category and op.category != CUSTOM_CALL else "")
+
+
+def most(group: Group) -> str:
+    """Which of several takes most of a group's time, empty where there is only one."""
+    share = group.top_ps / group.time_ps if group.time_ps else 0.0
+    if not group.top or share < 0.1:
+        return ""
+    return f", {share:.0%} of that in `{group.top}`" if group.n > 1 else f" (`{group.top}`)"
+
+
+def peak_evidence(device: DeviceEvidence) -> tuple[Evidence, ...]:
+    """Where the peaks come from."""
+    told = [f"{what}: {source}" for what, source in zip(("compute", "memory"), device.sources, strict=True) if source]
+    return (Evidence(f"Peaks of {device.device or 'the device'}: {'; '.join(told)}."),) if told else ()

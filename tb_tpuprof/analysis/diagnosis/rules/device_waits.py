@@ -1,0 +1,52 @@
+"""Calls in which the host waits for a GPU, and the GPU then for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.rules.synchronization import FIXES
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.frameworks import PYTORCH
+
+_PINNED = Fix(
+    "A copy from ordinary memory waits until it is done: pin the memory, then copy without waiting.",
+    "loader = DataLoader(dataset, pin_memory=True)\nbatch = batch.to('cuda', non_blocking=True)",
+)
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all of them, under the one that costs most."""
+    mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
+    time = total(mine)
+    if evidence.kind == "CPU" or not time:
+        return
+    longest = max(mine, key=lambda part: part.mean_ps)
+    sync = evidence.syncs[0] if evidence.syncs else None
+    call = sync.call if sync else longest.call or longest.culprit.name
+    culprit = sync.culprit if sync else longest.culprit
+    where = f" in {culprit.title}" if culprit.kind == "function" else ""
+    copies = call.endswith("StreamSynchronize") and evidence.time_ps(Cause.TRANSFERS) > 0 and evidence.software.framework == PYTORCH
+    fix = _PINNED if copies else fix_for(FIXES, evidence)
+    times = f"{sync.per_step.mean():.3g} times" if sync else "once"
+    yield Finding(
+        Cause.SYNCHRONIZATION,
+        f"The {evidence.kind} is idle for {time_and_share(evidence, time)} of each step because the host waits in `{call}`{where} and "
+        "launches nothing until it has the result.",
+        time,
+        evidence.share(time),
+        f"The host waits for the {evidence.kind}, then the {evidence.kind} for the host; without the wait both work at the same time.",
+        culprit if culprit.kind == "function" else Culprit("call", call),
+        gain_ps=(0.5 * time, time),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=(*shown(evidence, mine, "The longest"), Evidence(f"`{call}` is called {times} per step.")),
+        confidence="medium",
+        capture_option="" if culprit.kind == "function" else python_option(evidence),
+    )
+
+
+RULE = Rule(Cause.SYNCHRONIZATION, find)

@@ -1,0 +1,48 @@
+"""Products of matrices in 32 bits on a GPU whose tensor cores would take 16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import most as longest
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, time_and_share
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+
+FIXES = {
+    PYTORCH: Fix("Compute in bfloat16.", "with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = loss_of(model(x), y)"),
+    TENSORFLOW: Fix("Compute in bfloat16 or float16.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"),
+    JAX: Fix("Compute in bfloat16, or allow TF32.", "jax.config.update('jax_default_matmul_precision', 'bfloat16')"),
+    "": Fix("Compute in bfloat16 or TF32."),
+}
+_LEAST = 0.15  # of the step
+_FASTER = (0.3, 0.7)  # of the time that 16 bits on tensor cores save: less where memory is the limit
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all such kernels."""
+    found = evidence.device.wide if evidence.device else None
+    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+        return
+    time = found.time_ps
+    fix = fix_for(FIXES, evidence)
+    most = _FASTER[1] * time
+    yield Finding(
+        Cause.COMPUTE,
+        f"Matrix products and convolutions in 32 bits, without tensor cores, take {time_and_share(evidence, time)} of each step"
+        f"{longest(found)}.",
+        most,
+        evidence.share(most),
+        "Tensor cores multiply 16-bit matrices at many times the rate of 32-bit arithmetic.",
+        Culprit("operation", found.top),
+        gain_ps=(_FASTER[0] * time, most),
+        fix=fix.text,
+        snippet=fix.snippet,
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMPUTE, find)

@@ -1,0 +1,35 @@
+"""Waiting for asynchronous operations to end: copies, sends, collectives that nothing hides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import most
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import time_and_share
+
+_LEAST = 0.10  # of the step (XProf, smart suggestion)
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all such operations."""
+    found = evidence.device.waits if evidence.device else None
+    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+        return
+    yield Finding(
+        Cause.COMPUTE,
+        f"In each step the {evidence.kind} waits {time_and_share(evidence, found.time_ps)} for asynchronous operations{most(found)}.",
+        found.time_ps,
+        evidence.share(found.time_ps),
+        "A `-done` takes time only if its data is not there yet: too little computing lies between start and done.",
+        Culprit("operation", found.top) if found.top else Culprit(),
+        gain_ps=(0.0, found.time_ps),
+        fix="Start transfers earlier (prefetch weights and offloaded activations one layer ahead), or keep them on the device.",
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMPUTE, find)

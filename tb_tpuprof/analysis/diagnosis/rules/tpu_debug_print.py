@@ -1,0 +1,35 @@
+"""Debug output from inside of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import most
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import time_and_share
+
+_LEAST = 0.05  # of the step (XProf, smart suggestion)
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all such operations."""
+    found = evidence.device.debug if evidence.device else None
+    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+        return
+    yield Finding(
+        Cause.COMPUTE,
+        f"Each step spends {time_and_share(evidence, found.time_ps)} on debug output{most(found)}.",
+        found.time_ps,
+        evidence.share(found.time_ps),
+        "The device hands values to the host and waits until it has them.",
+        Culprit("operation", found.top) if found.top else Culprit(),
+        gain_ps=(0.0, found.time_ps),
+        fix="Remove `jax.debug.print` and `jax.debug.callback` from the compiled step, or call them every n-th step.",
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMPUTE, find)

@@ -1,0 +1,47 @@
+"""Computing that waits for HBM: its bandwidth is nearly used up while the matrix units are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import operation, peak_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import time_and_share
+from tb_tpuprof.units import format_fraction
+
+HIGH, LOW = 0.70, 0.50  # of a peak (XProf, smart suggestion: memory bound)
+_LEAST = 0.30  # of the step is computing
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all computing. The most that can be gained is what the arithmetic alone would not take."""
+    device = evidence.device
+    if device is None or not device.hbm_fraction > HIGH or device.flops_fraction >= LOW:
+        return
+    if device.compute_ps < _LEAST * evidence.step_ps:
+        return
+    flops = device.flops_fraction if device.flops_fraction >= 0 else 0.0
+    most = device.compute_ps * (1 - max(flops, 0.0))
+    bound = [op for op in device.ops if op.hbm_fraction > HIGH]
+    top = f", most in {operation(bound[0])}" if bound else ""
+    arithmetic = f"; its matrix units reach {format_fraction(flops)} of their peak" if flops else ""
+    yield Finding(
+        Cause.COMPUTE,
+        f"The {evidence.kind} computes for {time_and_share(evidence, device.compute_ps)} of each step and waits for memory in it: it uses "
+        f"{format_fraction(device.hbm_fraction)} of its HBM bandwidth{arithmetic}{top}.",
+        most,
+        evidence.share(most),
+        "Each byte that is read is used for too little arithmetic: a faster matrix unit would change nothing.",
+        Culprit("operation", bound[0].name) if bound else Culprit(),
+        gain_ps=(0.0, most),
+        fix="Move fewer bytes: bfloat16 or 8-bit weights and activations, a larger batch (weights are read once for more rows), fused "
+        "operations, no recomputation of what is kept in HBM.",
+        evidence=peak_evidence(device),
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMPUTE, find)

@@ -1,0 +1,36 @@
+"""TensorCores that wait for SparseCores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import most
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.wording import time_and_share
+
+_LEAST = 0.10  # of the step (XProf, smart suggestion)
+
+
+def find(evidence: HostEvidence) -> Iterable[Finding]:
+    """One finding for all such operations."""
+    found = evidence.device.sparse if evidence.device else None
+    if found is None or found.time_ps < _LEAST * evidence.step_ps:
+        return
+    yield Finding(
+        Cause.COMPUTE,
+        f"In each step the TensorCores wait {time_and_share(evidence, found.time_ps)} for the SparseCores{most(found)}.",
+        found.time_ps,
+        evidence.share(found.time_ps),
+        "Embedding look-ups take longer than the computing beside them.",
+        Culprit("operation", found.top) if found.top else Culprit(),
+        gain_ps=(0.0, found.time_ps),
+        fix="Pipeline the look-ups of the next step with this one (`pipeline_execution_with_tensor_core`), or make the embedding "
+        "tables smaller.",
+        confidence="medium",
+    )
+
+
+RULE = Rule(Cause.COMPUTE, find)

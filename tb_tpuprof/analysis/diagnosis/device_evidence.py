@@ -26,7 +26,7 @@ from tb_tpuprof.analysis.roofline import rates, roofs
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import core_steps, waiting
-from tb_tpuprof.trace.collectives import is_collective_kernel
+from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -71,6 +71,23 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """Collectives of one kind among the devices of one group: their share of all collectives' time, how many per step, how many devices."""
+
+    kind: str
+    group: str
+    n_devices: int
+    per_step: float
+    share: float
+
+    @property
+    def title(self) -> str:
+        """`all-reduce` among 8 ranks (default_pg)."""
+        among = f" among {self.n_devices:,} ranks" if self.n_devices > 1 else ""
+        return f"`{self.kind}`{among}" + (f" (group {self.group})" if self.group else "")
+
+
+@dataclass(frozen=True)
 class KernelUse:
     """A GPU's kernel in a step. `occupancy`: share of a multiprocessor's threads that it can hold, NaN unknown; `n_blocks`: of its grid, 0
     unknown.
@@ -111,6 +128,7 @@ class DeviceEvidence:
     sparse: Group = Group()
     collectives: Group = Group()
     wide: Group = Group()
+    exchanges: tuple[Exchange, ...] = ()
 
 
 @once
@@ -163,6 +181,7 @@ def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float
         _ops(trace, ops, scale) if named else (), _kernel_uses(found, scale), moves,
         _group(ops, _matching(ops, _REMAT), scale) if named else Group(),
         collectives=_of_kernels(found, is_collective, float(steps.category_ps("device_collectives").mean())),
+        exchanges=_exchanges(trace, steps),
         wide=_of_kernels(found, wide, float(found.total_ps[wide].sum()) * scale),
     )  # fmt: skip
 
@@ -281,3 +300,23 @@ def _kernels_per_step(found: Kernels, steps: Steps, trace: Trace) -> float:
     begin = np.sort(trace.events["start_ps"][kernel_rows(trace)[0]])
     stop = steps.start_ps + steps.duration_ps
     return float((np.searchsorted(begin, stop) - np.searchsorted(begin, steps.start_ps)).mean())
+
+
+def _exchanges(trace: Trace, steps: Steps) -> tuple[Exchange, ...]:
+    """Collectives in the steps by kind and group, as PyTorch's file states them; those that take longest first."""
+    told = trace.event_stats.texts("comm_kind")
+    start = trace.events["start_ps"][told.owner]
+    order = np.argsort(steps.start_ps, kind="stable")
+    at = np.searchsorted(steps.start_ps[order], start, side="right") - 1
+    inside = (at >= 0) & (start < (steps.start_ps + steps.duration_ps)[order][np.maximum(at, 0)])
+    groups = trace.event_stats.texts("comm_group")
+    group = dict(zip(groups.owner.tolist(), groups.value.tolist(), strict=True))
+    sizes = trace.event_stats.ints("comm_size")
+    size = dict(zip(sizes.owner.tolist(), sizes.value.tolist(), strict=True))
+    found: dict[tuple[str, str, int], list[int]] = {}
+    for row, kind in zip(told.owner[inside].tolist(), told.value[inside].tolist(), strict=True):
+        key = trace.strings.get(int(kind)), trace.strings.get(int(group[row])) if row in group else "", int(size.get(row, 0))
+        found.setdefault(key, []).append(int(trace.events["duration_ps"][row]))
+    whole = max(sum(sum(times) for times in found.values()), 1)
+    result = [Exchange(*key, len(times) / len(steps), sum(times) / whole) for key, times in found.items() if key[0] != UNKNOWN_KIND]
+    return tuple(sorted(result, key=lambda one: -one.share))

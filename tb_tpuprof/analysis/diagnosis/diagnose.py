@@ -9,6 +9,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
 from tb_tpuprof.analysis.diagnosis.rules import rules
+from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
 _LEAST = 0.03  # of the step: what costs less is no finding
@@ -22,11 +23,14 @@ def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
     if not parts:
         return Diagnosis("unknown", "No steps were found, so no step can be slow.", 0.0, 0)
     step = sum(host.step_ps for host in parts) / len(parts)
-    found = _merged([(host, findings(host)) for host in parts])
+    each = [findings(host) for host in parts]
+    found = [*_merged(list(zip(parts, each, strict=True))), *slow_hosts(parts, each)]
     ranked = tuple(sorted((one for one in found if one.share >= _LEAST or one.cause == Cause.WARM_UP), key=lambda one: -one.rank))
     times = [(cause, sum(host.time_ps(cause) for host in parts) / len(parts)) for cause in Cause]
     text, level = _verdict(ranked, parts)
-    return Diagnosis(level, text, step, parts[0].n_steps, ranked, shares(times, step), all(part.is_detailed for part in parts))
+    is_detailed = all(part.is_detailed for part in parts)
+    result = Diagnosis(level, text, step, parts[0].n_steps, ranked, shares(times, step), is_detailed)
+    return replace(result, is_detailed=is_detailed or bool(result.top and result.top.culprit.name))
 
 
 def findings(host: HostEvidence) -> list[Finding]:

@@ -87,7 +87,8 @@ class CauseTime:
 class Diagnosis:
     """The answer: a sentence, findings by gain, and what the step's time goes into.
 
-    `is_detailed`: made of the events of the steps' own threads; else only the classes of the steps' time are known.
+    `is_detailed`: made of the events of the steps' own threads, or its first finding names a culprit; else only the classes of the steps'
+    time are known.
     """
 
     level: Level

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.device_wording import most
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH
+from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
@@ -33,9 +35,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     named = next((part.culprit for part in mine if part.culprit.name), Culprit())
     fix = fix_for(FIXES, evidence)
     which = f" (`{named.name}` most)" if named.name else ""
+    exchanges = evidence.device.exchanges if evidence.device else ()
+    if exchanges:
+        named = Culprit("operation", exchanges[0].kind)
+        which = f", {format_fraction(exchanges[0].share)} of it {exchanges[0].title}"
+    elif evidence.device and not named.name and evidence.device.collectives.top:
+        named = Culprit("operation", evidence.device.collectives.top)
+        which = most(evidence.device.collectives)
     yield Finding(
         Cause.COMMUNICATION,
-        f"Each step spends {time_and_share(evidence, time)} in collectives between devices{which} while nothing computes.",
+        f"Each step spends {time_and_share(evidence, time)} in collectives between devices while nothing computes{which}.",
         time,
         evidence.share(time),
         "The devices exchange data, or wait for the last of them to arrive.",

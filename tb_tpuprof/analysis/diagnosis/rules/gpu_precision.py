@@ -13,7 +13,10 @@ from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, time_and_share
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
-    PYTORCH: Fix("Compute in bfloat16.", "with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = loss_of(model(x), y)"),
+    PYTORCH: Fix(
+        "Compute in bfloat16 (in float16 on GPUs before Ampere).",
+        "with torch.autocast('cuda', dtype=torch.bfloat16):\n    loss = loss_of(model(x), y)",
+    ),
     TENSORFLOW: Fix("Compute in bfloat16 or float16.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"),
     JAX: Fix("Compute in bfloat16, or allow TF32.", "jax.config.update('jax_default_matmul_precision', 'bfloat16')"),
     "": Fix("Compute in bfloat16 or TF32."),

@@ -14,17 +14,18 @@ from tb_tpuprof.units import format_fraction
 
 HIGH, LOW = 0.70, 0.50  # of a peak (XProf, smart suggestion: memory bound)
 _LEAST = 0.30  # of the step is computing
+_HALF = 0.5  # half the bytes take half the time
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for all computing. The most that can be gained is what the arithmetic alone would not take."""
+    """One finding for all computing. The most that can be gained: half the bytes, but never less than the arithmetic takes."""
     device = evidence.device
     if device is None or not device.hbm_fraction > HIGH or device.flops_fraction >= LOW:
         return
     if device.compute_ps < _LEAST * evidence.step_ps:
         return
-    flops = device.flops_fraction if device.flops_fraction >= 0 else 0.0
-    most = device.compute_ps * (1 - max(flops, 0.0))
+    flops = device.flops_fraction if device.flops_fraction > 0 else 0.0
+    most = device.compute_ps * min(1 - flops, _HALF)
     bound = [op for op in device.ops if op.hbm_fraction > HIGH]
     top = f", most in {operation(bound[0])}" if bound else ""
     arithmetic = f"; its matrix units reach {format_fraction(flops)} of their peak" if flops else ""

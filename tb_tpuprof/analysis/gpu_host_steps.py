@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.idle_pieces import of_launching_threads, of_own_thread
+from tb_tpuprof.analysis.idle_pieces import by_their_calls, of_launching_threads, of_own_thread, while_copying
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
@@ -54,7 +54,7 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
     which, at, *span = clipped(start, end, windows)
     unnamed = np.full(len(which), -1, np.int64)
     device = Pieces(span[0], span[1], gpu_classes(trace, kernels)[which], at, unnamed, kernels[which].astype(np.int64))
-    every = joined([device, *_of_host(trace, windows, markers, event_class)])
+    every = joined([by_their_calls(trace, device), *_of_host(trace, windows, markers, event_class)])
     class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
     kept = np.flatnonzero(class_ps[:, list(_COMPUTES)].any(axis=1))
     names = groups(trace).names
@@ -104,7 +104,9 @@ def _of_host(trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDA
     for line in np.unique(trace.event_line[markers]).tolist():
         found = segments(trace, line, event_class, markers, are_steps=True, has_device=True)
         said = np.isin(found.klass, _FROM_HOST)
-        yield of_own_thread(found, ~said, windows)
+        own = of_own_thread(found, ~said, windows)
+        yield own
+        yield while_copying(trace, own)
         which, at, begin, end = clipped(found.start[said], found.end[said], windows)
         yield Pieces(begin, end, found.klass[said][which], at, found.named[said][which], found.event[said][which])
     yield from of_launching_threads(trace, windows, trace.event_line[markers])

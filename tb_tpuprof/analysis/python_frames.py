@@ -49,7 +49,7 @@ _RUNTIME = re.compile(
     r"Release semaphore|PCIe|MapDma|Linearize|Delinearize"
 )
 _COMPILE = re.compile(
-    r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule|lower_sharding_computation|tf\.function-graph_building)|\w*Compiler::|"
+    r"(?:backend_compile|XlaCompile|CompileAndLoad|CompileModule|lower_sharding_computation|tf\.function-graph_building)|\w*Compiler::(?!BufferFrom)|"
     r"\w+::Compile"
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
-from tb_tpuprof.analysis.idle_pieces import launch_events, of_launching_threads, of_own_thread
+from tb_tpuprof.analysis.idle_pieces import by_their_calls, launch_events, of_launching_threads, of_own_thread
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
@@ -38,7 +38,7 @@ def pytorch_pieces(trace: Trace, steps: Steps) -> Pieces:
     which, at, *span = clipped(start, start + trace.events["duration_ps"][rows], ordered)
     unnamed = np.full(len(which), -1, np.int64)
     device = Pieces(span[0], span[1], gpu_classes(trace, rows)[which], at, unnamed, rows[which].astype(np.int64))
-    every = joined([device, *_of_host(trace, ordered)])
+    every = joined([by_their_calls(trace, device), *_of_host(trace, ordered)])
     return every.of_steps(ordered.group, steps.number)
 
 

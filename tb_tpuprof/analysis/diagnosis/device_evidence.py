@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.roofline import rates, roofs
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.tpu_input import core_steps, waiting
+from tb_tpuprof.analysis.tpu_steps import category_class
 from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
@@ -35,6 +36,7 @@ _LONG_PS = 20_000_000  # an operation that is shorter waits for its launch more 
 _FORMATTING = ("data formatting", "copy", "transpose", "reshape", "copy fusion")
 _MOVES = ("aten::copy_", "aten::contiguous", "aten::clone", "aten::cat", "aten::_to_copy", "aten::stack")
 _BARRIER = re.compile(r"barrier-cores")
+_COMPUTES = (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)
 _DEBUG = re.compile(r"debug[-_ ]?print|debug[-_]callback", re.IGNORECASE)
 _REMAT = re.compile(r"\.remat\d*\b")
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast")
@@ -168,12 +170,12 @@ def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvi
 
 def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float) -> DeviceEvidence:
     found = kernels(trace)
-    whole = max(int(found.total_ps.sum()), 1)
+    is_collective = np.array([is_collective_kernel(name) for name in found.name], np.bool_)
+    whole = max(int(found.total_ps[~is_collective].sum()), 1)
     named = bool(len(ops)) and ops.busy_ps > 0
     flops, hbm, sources = _fractions(trace, ops) if named else (math.nan, math.nan, ("", ""))
-    scale = busy / max(whole, ops.busy_ps if named else 0)
-    is_collective = np.array([is_collective_kernel(name) for name in found.name], np.bool_)
-    moves = _group(ops, ops.category.is_in(_FORMATTING), scale) if named else _moves(trace, busy)
+    scale = compute / max(whole, ops.busy_ps if named else 0)
+    moves = _group(ops, ops.category.is_in(_FORMATTING), scale) if named else _moves(trace, compute)
     is_half = np.array([is_half_precision(name) for name in found.name], np.bool_)
     wide = found.is_eligible & ~found.uses_tensor_cores & ~is_half
     return DeviceEvidence(
@@ -204,7 +206,8 @@ def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]
 def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
     """The longest operations that compute, with what they reach."""
     speed = rates(ops.work, ops.work_ps, roofs(trace))
-    counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting
+    exchanges = ops.category.is_in([text for text in ops.category.strings if category_class(text) not in _COMPUTES])
+    counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & ~exchanges
     rows = [row for row in ops.by_self_time.tolist() if counted[row] and ops.self_ps[row]][:_N_OPS]
     side = unit_side(hardware(trace).device, planes(trace).hardware or "")
     result = []
@@ -246,14 +249,14 @@ def _group(ops: HloOps, mask: Bools, scale: float) -> Group:
     return Group(float(ops.self_ps[rows].sum()) * scale, len(rows), ops.name[top], float(ops.self_ps[top]) * scale)
 
 
-def _moves(trace: Trace, busy: float) -> Group:
+def _moves(trace: Trace, compute: float) -> Group:
     """Copies within a GPU's memory by operations of PyTorch."""
     metrics = op_stats(trace).device
     rows = [row for row, name in enumerate(metrics.name) if name in _MOVES]
     if not rows or not metrics.busy_ps:
         return Group()
     top = max(rows, key=lambda row: int(metrics.self_ps[row]))
-    share = busy / metrics.busy_ps
+    share = compute / metrics.busy_ps
     return Group(float(metrics.self_ps[rows].sum()) * share, len(rows), metrics.name[top], float(metrics.self_ps[top]) * share)
 
 
@@ -264,7 +267,9 @@ def _of_kernels(found: Kernels, mask: Bools, time: float) -> Group:
     if not whole:
         return Group()
     top = int(rows[found.total_ps[rows].argmax()])
-    return Group(time, len({found.name[row] for row in rows.tolist()}), short_name(found.name[top]), time * found.total_ps[top] / whole)
+    label = {row: found.op[row] or short_name(found.name[row]) for row in rows.tolist()}
+    mine = [row for row in rows.tolist() if label[row] == label[top]]
+    return Group(time, len(set(label.values())), label[top], time * float(found.total_ps[mine].sum()) / whole)
 
 
 def _kernel_uses(found: Kernels, scale: float) -> tuple[KernelUse, ...]:

@@ -22,6 +22,7 @@ Floats = npt.NDArray[np.float64]
 _FEW_HOSTS = 3
 _FAR = 3.5  # the modified z-score beyond which a value is an outlier (Iglewicz and Hoaglin, 1993; XProf)
 _LEAST_MAD = 0.01  # of the median
+_LEAST_GAIN = 0.01  # of the step: with a second host that is as slow nothing is gained
 _LONGER = {
     Cause.COMPUTE: "computing", Cause.INPUT: "waiting for data", Cause.PYTHON: "Python", Cause.UNRECORDED: "idling",
     Cause.DISPATCH: "dispatching", Cause.COMPILATION: "compiling", Cause.TRANSFERS: "copying between host and device",
@@ -38,7 +39,8 @@ def slow_hosts(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]]
     lasting = {slow.unit: (slow.excess_ps, own[slow.unit, slow.since :].mean()) for slow in slow_units(own)}
     if len(common) < MIN_STEPS:
         lasting = _outliers(own.mean(axis=1))
-    return [_finding(hosts, found, unit, excess, common) for unit, (excess, _) in lasting.items()]
+    slow = [_finding(hosts, found, unit, excess, common) for unit, (excess, _) in lasting.items()]
+    return [one for one in slow if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
 
 
 def _own(host: HostEvidence, names: Sequence[str]) -> Floats:

@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_waits import nearest
@@ -104,9 +105,10 @@ def _on_line(
     dispatches = np.flatnonzero(_is_dispatch(trace)[metadata])
     last = begin + trace.events["duration_ps"][rows]
     result = []
+    has_gpu = bool(planes(trace).gpus)
     for wait, step in zip(waits.tolist(), at.tolist(), strict=True):
         bound = int(end[step])
-        if user[wait] >= 0:
+        if user[wait] >= 0 and not has_gpu:  # a GPU goes on without its caller, so what the caller does next could be hidden, too
             bound = min(bound, int(last[user[wait]]))
         following = np.searchsorted(begin[dispatches], last[wait])
         if following < len(dispatches):

@@ -25,12 +25,13 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         Cause.UNRECORDED,
         f"{time_and_share(evidence, time)} of each step was not recorded{where}."
         if evidence.kind == "CPU"
-        else f"The {evidence.kind} had nothing to do for {time_and_share(evidence, time)} of each step{where}; the trace does not say why.",
+        else f"The {evidence.kind} had nothing to do for {time_and_share(evidence, time)} of each step{where}: it waited for host "
+        "work that was not recorded, possibly for data.",
         time,
         evidence.share(time),
         f"{what}: nothing was computed and no call was traced."
         if evidence.kind == "CPU"
-        else "It waited for its host, of which nothing was traced there: Python, waiting for data, or calls that are not recorded.",
+        else "Nothing was traced there on the thread that runs the steps: Python, waiting, or calls that are not recorded.",
         fix=fix,
         evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),) if longest else (),
         confidence="low",

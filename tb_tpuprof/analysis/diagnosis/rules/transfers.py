@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -31,6 +31,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     for culprit, parts in by_culprit(mine):
         time = total(parts)
         where = f" in {culprit.title}" if culprit.kind == "function" else f" (`{culprit.name}`)" if culprit.name else ""
+        where = where or (f", most of it in `{most_called(parts)}`" if most_called(parts) else "")
         fix = fix_for(FIXES, evidence)
         yield Finding(
             Cause.TRANSFERS,
@@ -51,7 +52,10 @@ RULE = Rule(
     Cause.TRANSFERS,
     find,
     (
-        Claim(r"DevicePut(?:WithSharding)?|BufferFromHostBuffer\w*|\w*::BufferFromHostBuffer|batched_device_put|TransferToDevice\w*", 3),
+        Claim(
+            r"DevicePut(?:WithSharding)?|BufferFromHostBuffer\w*|\w*::BufferFromHostBuffer(?:\(.*\))?|batched_device_put|TransferToDevice\w*",
+            3,
+        ),
         Claim(r"\$\S+\.py:\d+ (?:device_put|batched_device_put|_batched_device_put_impl)", 2),
     ),
 )

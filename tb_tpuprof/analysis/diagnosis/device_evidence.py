@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops
 from tb_tpuprof.analysis.hlo_padding import products, unit_side
@@ -24,7 +25,7 @@ from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.roofline import rates, roofs
 from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import core_steps, waiting
 from tb_tpuprof.analysis.tpu_steps import category_class
 from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
@@ -38,6 +39,7 @@ _MOVES = ("aten::copy_", "aten::contiguous", "aten::clone", "aten::cat", "aten::
 _BARRIER = re.compile(r"barrier-cores")
 _COMPUTES = (TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)
 _DEBUG = re.compile(r"debug[-_ ]?print|debug[-_]callback", re.IGNORECASE)
+_RUNTIME = re.compile(r"(?:cuda|hip|cu)[A-Z]")
 _REMAT = re.compile(r"\.remat\d*\b")
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast")
 
@@ -109,7 +111,7 @@ class DeviceEvidence:
 
     `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a `barrier`, for `debug`
     output, for `sparse` cores; `collectives` exchange data; `wide` products of
-    matrices in 32 bits use no tensor cores. `sources`: where the peaks come from.
+    matrices in 32 bits use no tensor cores. `runtime_calls`: of CUDA or HIP in which the host is while devices are idle, longest first. `sources`: where the peaks come from.
     """
 
     device: str
@@ -131,6 +133,7 @@ class DeviceEvidence:
     collectives: Group = Group()
     wide: Group = Group()
     exchanges: tuple[Exchange, ...] = ()
+    runtime_calls: tuple[tuple[str, float], ...] = ()
 
 
 @once
@@ -184,6 +187,7 @@ def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float
         _group(ops, _matching(ops, _REMAT), scale) if named else Group(),
         collectives=_of_kernels(found, is_collective, float(steps.category_ps("device_collectives").mean())),
         exchanges=_exchanges(trace, steps),
+        runtime_calls=_runtime_calls(trace),
         wide=_of_kernels(found, wide, float(found.total_ps[wide].sum()) * scale),
     )  # fmt: skip
 
@@ -325,3 +329,22 @@ def _exchanges(trace: Trace, steps: Steps) -> tuple[Exchange, ...]:
     whole = max(sum(sum(times) for times in found.values()), 1)
     result = [Exchange(*key, len(times) / len(steps), sum(times) / whole) for key, times in found.items() if key[0] != UNKNOWN_KIND]
     return tuple(sorted(result, key=lambda one: -one.share))
+
+
+def _runtime_calls(trace: Trace) -> tuple[tuple[str, float], ...]:
+    """(call of the driver or runtime, time per step) of the innermost calls while no device works."""
+    steps, pieces = step_pieces(trace)
+    if pieces is None or not len(steps):
+        return ()
+    works = pieces.klass != TimeClass.UNKNOWN
+    covered = union_cover(pieces.start[works], pieces.end[works])
+    rows = np.flatnonzero(~works & (pieces.said == TimeClass.HOST_COMPUTE))
+    start, end = pieces.start[rows], pieces.end[rows]
+    free = end - start - (covered(end) - covered(start))
+    metadata = trace.events["metadata"][pieces.event[rows]]
+    found: dict[str, float] = {}
+    for row in np.unique(metadata).tolist():
+        name = trace.strings.get(int(trace.metadata["name"][row]))
+        if _RUNTIME.match(name):
+            found[name] = found.get(name, 0.0) + float(free[metadata == row].sum()) / len(steps)
+    return tuple(sorted(found.items(), key=lambda pair: -pair[1])[:3])

@@ -30,6 +30,9 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     launches = evidence.calls.per_step(LAUNCH) or kernels
     culprit = _culprit(mine)
     call = _call(mine, culprit)
+    innermost = evidence.device.runtime_calls if evidence.device else ()
+    if innermost and innermost[0][1] * 2 > time:
+        call = f"`{innermost[0][0]}`"
     where = f", in {culprit.title}" if culprit.kind == "function" else ""
     amount = time_and_share(evidence, time)
     many = launches >= MANY and time < _SLOW_PS * launches

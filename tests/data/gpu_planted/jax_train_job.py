@@ -1,4 +1,4 @@
-"""Captures JAX runs with one planted cause each on a GPU: `python capture_planted_jax.py OUT`."""
+"""Captures JAX runs with one planted cause each on a GPU: `python jax_train_job.py OUT`."""
 
 import gzip
 import json
@@ -80,7 +80,7 @@ def run(name):
             steps.append(time.perf_counter() - begin)
         loss.block_until_ready()
     (path,) = folder.rglob("*.xplane.pb")
-    (OUT / f"planted_jax_{name}.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
+    (OUT / f"jax_{name}.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
     for one in sorted(folder.rglob("*"), reverse=True):
         one.unlink() if one.is_file() else one.rmdir()
     folder.rmdir()

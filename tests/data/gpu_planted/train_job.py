@@ -1,4 +1,4 @@
-"""Captures PyTorch runs with one planted cause each on a GPU: `python train_job.py OUT` (a copy of this file under that name)."""
+"""Captures PyTorch runs with one planted cause each on a GPU: `python train_job.py OUT`."""
 
 import json
 import sys
@@ -96,7 +96,7 @@ def run(name):
     torch.cuda.synchronize()
     steps = []
     plan = schedule(wait=1, warmup=WARMUP, active=STEPS)
-    path = str(OUT / f"planted_{name}.pt.trace.json.gz")
+    path = str(OUT / f"torch_{name}.pt.trace.json.gz")
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, schedule=plan, on_trace_ready=lambda p: p.export_chrome_trace(path), with_stack=True) as profiler:
         for i in range(1 + WARMUP + STEPS):

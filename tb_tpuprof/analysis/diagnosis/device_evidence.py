@@ -110,8 +110,8 @@ class DeviceEvidence:
     """One host's devices. Times in ps per step; `hbm_fraction` and `flops_fraction`: of the peaks while the devices compute, NaN unknown.
 
     `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a `barrier`, for `debug`
-    output, for `sparse` cores; `collectives` exchange data; `wide` products of
-    matrices in 32 bits use no tensor cores. `runtime_calls`: of CUDA or HIP in which the host is while devices are idle, longest first. `sources`: where the peaks come from.
+    output, for `sparse` cores; `collectives` exchange data; `wide` products of matrices in 32 bits use no tensor cores.
+    `runtime_calls`: of CUDA or HIP in which the host is while devices are idle, longest first. `sources`: where the peaks come from.
     """
 
     device: str

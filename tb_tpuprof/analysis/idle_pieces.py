@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.launches import kernel_launches
+from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
@@ -87,6 +88,7 @@ def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integ
         yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event, said)
 
 
+@once
 def launch_events(trace: Trace) -> Rows:
     """The host's calls that launch kernels, graphs of them or copies: by their names, or because a device's event has their number."""
     names = metadata_names(trace)

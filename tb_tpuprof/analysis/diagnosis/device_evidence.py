@@ -88,7 +88,9 @@ class Exchange:
     def title(self) -> str:
         """`all-reduce` among 8 ranks (default_pg)."""
         among = f" among {self.n_devices:,} ranks" if self.n_devices > 1 else ""
-        return f"`{self.kind}`{among}" + (f" (group {self.group})" if self.group else "")
+        told = re.search(r"\((.+)\)$", self.group)
+        group = told[1] if told else f"group {self.group}"
+        return f"`{self.kind}`{among}" + (f" ({group})" if self.group else "")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,10 @@ class DeviceEvidence:
     wide: Group = Group()
     exchanges: tuple[Exchange, ...] = ()
     runtime_calls: tuple[tuple[str, float], ...] = ()
+
+    def of_one_step(self) -> DeviceEvidence:
+        """What holds of a single step as well: operations' times are known of all steps together alone."""
+        return DeviceEvidence(self.device, 0.0, 0.0, self.n_kernels, sources=self.sources, exchanges=self.exchanges)
 
 
 @once

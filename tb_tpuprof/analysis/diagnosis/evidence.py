@@ -80,7 +80,7 @@ class HostEvidence:
             self, names=self.names[at], start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
             parts=tuple(replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()),
             syncs=tuple(sync.of_step(number) for sync in self.syncs), gaps=tuple(gap.of_step(number) for gap in self.gaps),
-            calls=self.calls.of_step(number),
+            calls=self.calls.of_step(number), device=self.device.of_one_step() if self.device else None,
         )  # fmt: skip
 
 

@@ -113,9 +113,15 @@ def test_products_in_32_bits_are_a_finding_where_they_take_much() -> None:
 
 def test_a_collective_is_named_with_its_group() -> None:
     exchange = Exchange("all-reduce", "0 (default_pg)", 8, 3.0, 0.9)
-    assert exchange.title == "`all-reduce` among 8 ranks (group 0 (default_pg))"
+    assert exchange.title == "`all-reduce` among 8 ranks (default_pg)"
     job = TpuJob(parts=Parts(compute=0.5, collective=0.4))
     evidence = host_evidence(trace_of_bytes(tpu_xspace(job), "synthetic"))
     named = next(one for one in diagnose([evidence]).findings if one.cause == Cause.COMMUNICATION)
     assert named.culprit.name.startswith("all-reduce")
     assert "`all-reduce" in named.sentence
+
+
+def test_one_step_alone_is_not_told_by_the_mean_of_all() -> None:
+    evidence = replace(host(), device=replace(HEALTHY, moves=Group(0.9 * MS, 1, "copy.1", 0.9 * MS)))
+    assert diagnose([evidence]).findings
+    assert not diagnose([evidence.of_step(0)]).findings

@@ -22,7 +22,7 @@ FIXES = {
     "": Fix("Compute in bfloat16 or TF32."),
 }
 _LEAST = 0.15  # of the step
-_FASTER = (0.3, 0.7)  # of the time that 16 bits on tensor cores save: less where memory is the limit
+_FASTER = (0.1, 0.5)  # of the time that 16 bits on tensor cores save: less where memory is the limit
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:

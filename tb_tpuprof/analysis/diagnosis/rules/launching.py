@@ -18,6 +18,14 @@ from tb_tpuprof.units import format_time
 
 _SLOW_PS = 200_000_000  # per launch: a launch itself takes microseconds
 _PER_STEP = 0.8
+_LOOK = (
+    "Look at the call on the timeline: a first call loads or compiles kernels, memory is allocated once; if it recurs in every step, take "
+    "it out of the step."
+)
+_UPDATES = (
+    "XLA updates its command buffer where arrays lie at other addresses than in the step before: donate the arguments that a step replaces "
+    "(`jax.jit(step, donate_argnums=0)`), and do not wait for each step, so that updating is hidden behind computing."
+)
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -54,10 +62,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         _reason(evidence, time, launches, many, wait),
         culprit if culprit.name or call.count("`") != 2 else Culprit("call", call.strip("`")),
         gain_ps=(0.6 * time, time) if many or wait else (0.0, time),
-        fix=fix.text
-        if many or wait
-        else "Look at the call on the timeline: a first call loads or compiles kernels, memory is allocated "
-        "once; if it recurs in every step, take it out of the step.",
+        fix=fix.text if many or wait else _UPDATES if "command_buffer::update" in call else _LOOK,
         snippet=fix.snippet if many or wait else "",
         evidence=(*shown(evidence, mine, "The longest call"), *((Evidence(f"Most of it: {call}."),) if call and many else ())),
         capture_option="" if culprit.kind == "function" else python_option(evidence),

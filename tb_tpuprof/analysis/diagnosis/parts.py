@@ -117,8 +117,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
     keys = np.column_stack((pieces.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
-    unique, code = np.unique(keys, axis=0, return_inverse=True)
-    code = code.reshape(-1)
+    unique, code = _distinct(keys)
     length = pieces.end - pieces.start
     if len(unique) > _MOST:
         unique, code = _fewer(unique, code, length)
@@ -158,6 +157,15 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
         event = owner[inside][which].astype(np.int64) + of_line.start
         klass = np.full(len(which), TimeClass.HOST_COMPUTE, np.uint8)
         yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event)
+
+
+def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
+    """As np.unique of rows with their inverse, several times faster: one column after another."""
+    code: Int64s = np.zeros(len(keys), np.int64)
+    for column in keys.T:
+        values, mine = np.unique(column, return_inverse=True)
+        code = np.unique(code * len(values) + mine.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return keys[np.unique(code, return_index=True)[1]], code
 
 
 def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
@@ -85,6 +86,23 @@ def test_a_wait_costs_no_more_than_the_shorter_of_computing_and_host_work(run: s
     # The launches of the next kernels and the wait's own latency are lost as well.
     assert first.time_ps <= min(after_s * PS, computing) + 0.15 * found(run).step_time_ps
     assert first.time_ps >= 0.8 * min(after_s * PS, computing)
+
+
+@pytest.mark.parametrize("run", sorted(RUNS))
+def test_nothing_saves_more_than_its_own_step(run: str) -> None:
+    one = session(run)
+    for name in column_of_steps(one):
+        why = diagnosis(one, step=name)
+        assert why.n_steps == 1
+        assert sum(cause.time_ps for cause in why.causes) == pytest.approx(why.step_time_ps, rel=1e-6)
+        for finding in why.findings:
+            assert finding.time_ps <= why.step_time_ps
+            assert finding.gain_ps is None or finding.gain_ps[1] <= why.step_time_ps
+
+
+def column_of_steps(one: Session) -> tuple[str, ...]:
+    (evidence,) = one.map(host_evidence, one.hosts)
+    return evidence.names
 
 
 @pytest.mark.parametrize("run", sorted(RUNS))

@@ -18,7 +18,9 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.why import diagnosis
+from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run
 
 GPU = Path(__file__).parents[1] / "data" / "gpu"
 PLANTED = Path(__file__).parents[1] / "data" / "gpu_planted"
@@ -160,3 +162,34 @@ def test_a_slow_host_is_named_with_what_it_does_longer(tmp_path: Path) -> None:
 def test_alike_hosts_are_not_told_apart(tmp_path: Path) -> None:
     traces = [read(GPU / "torch_loader0.pt.trace.json.gz") for _ in range(4)]
     assert not [one for one in diagnosed(tmp_path, *traces).findings if one.culprit.kind == "host"]
+
+
+def test_a_tpu_whose_bytes_fill_its_bandwidth_is_memory_bound(tmp_path: Path) -> None:
+    """90 % of 819 GB/s for the 950 µs that each step of 1 ms computes, at a tenth of the peak compute."""
+    job = TpuJob(parts=Parts(compute=0.95), n_bytes=round(0.9 * 819e9 * 950e-6), flops=round(0.1 * 197e12 * 950e-6))
+    session = Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(job)})), cache=False)
+    why = diagnosis(session)
+    assert why.top is not None
+    assert why.top.cause == Cause.COMPUTE
+    assert "HBM bandwidth" in why.text
+    assert why.top.gain_ps is not None
+    assert why.top.gain_ps[1] <= 0.5 * 950 * US * 1.001
+    verdict = get_tool("overview_page").run(session, None, {}).verdict
+    assert verdict is not None
+    assert verdict.text == why.text
+
+
+def test_a_tpu_that_only_computes_is_healthy(tmp_path: Path) -> None:
+    job = TpuJob(parts=Parts(compute=0.985), n_bytes=round(0.3 * 819e9 * 985e-6), flops=round(0.6 * 197e12 * 985e-6))
+    why = diagnosis(Session(str(write_run(tmp_path, {"synthetic-tpu": tpu_xspace(job)})), cache=False))
+    assert (why.level, why.findings) == ("good", ())
+
+
+def test_a_tpu_host_that_computes_longer_holds_the_others_up(tmp_path: Path) -> None:
+    hosts = tpu_hosts(TpuJob(parts=Parts(compute=0.7, collective=0.1), n_steps=8), (1.0, 1.4, 1.0, 1.0))
+    why = diagnosis(Session(str(write_run(tmp_path, hosts)), cache=False))
+    (slow,) = [one for one in why.findings if one.culprit.kind == "host"]
+    assert slow.culprit.name == "synthetic-tpu-1"
+    assert slow.sentence.endswith("most of it in computing.")
+    assert slow.gain_ps is not None
+    assert 0 < slow.gain_ps[1] <= slow.time_ps <= why.step_time_ps

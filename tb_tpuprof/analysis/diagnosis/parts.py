@@ -116,7 +116,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     told = _told(trace, pieces)
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
-    keys = np.column_stack((pieces.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
+    keys: Int64s = np.column_stack((pieces.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
     unique, code = _distinct(keys)
     length = pieces.end - pieces.start
     if len(unique) > _MOST:

@@ -57,6 +57,7 @@ _OPEN_TO_CLAIMS = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_CO
 # Within a class, what counts where several threads do different things.
 _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
+COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.python_frames import frame_of
@@ -64,9 +65,7 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
         return ()
     known = names(trace)
     is_sync = known.claim == CAUSES.index(Cause.SYNCHRONIZATION)
-    computing = np.isin(pieces.klass, (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)) & (
-        pieces.named < 0
-    )
+    computing = np.isin(pieces.klass, COMPUTES) & (pieces.named < 0)
     own_ops = (pieces.klass == TimeClass.HOST_COMPUTE) & (pieces.named >= 0) & known.is_op[trace.events["metadata"][pieces.event]]
     busy = union_cover(pieces.start[computing | own_ops], pieces.end[computing | own_ops])
     found: dict[tuple[str, Culprit], list[tuple[int, int, int, int]]] = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
@@ -31,32 +32,51 @@ FIXES = {
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The wait behind which most host time follows that could have been hidden."""
+    """Host work behind a wait, and devices that take turns because of one."""
     mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
-    hidden = [part for part in mine if part.call and part.culprit.name]
-    for sync in evidence.syncs[:1]:
-        lost = total(mine)
-        if not hidden or not lost:
-            continue
-        work = next((part.caller.title for part in hidden if part.caller.name), "")
+    turns = [part for part in mine if _is_turn(part)]
+    behind = [part for part in mine if not _is_turn(part)]
+    for parts in (behind, turns):
+        lost = total(parts)
+        if lost:
+            yield _finding(evidence, parts, lost, parts is turns)
+
+
+def _is_turn(part: Part) -> bool:
+    return part.klass in COMPUTES and not part.caller.name
+
+
+def _finding(evidence: HostEvidence, parts: Sequence[Part], lost: float, is_turns: bool) -> Finding:
+    first = parts[0]
+    sync = next((one for one in evidence.syncs if (one.call, one.culprit) == (first.call, first.culprit)), None)
+    where = f" in {first.culprit.title}" if first.culprit.kind == "function" else ""
+    call = f"`{first.call}`{where}" if first.call else ""
+    amount = time_and_share(evidence, lost)
+    if is_turns:
+        waits = f": {call} waits for one before the next one starts" if call else ""
+        text = f"The devices take turns{waits}. {amount} of each step could run on several at once."
+        reason = "Only one device computes at a time. If none needs the others' results, all can."
+    else:
+        work = next((part.caller.title for part in parts if part.caller.name), "")
         doing = f" ({work})" if work else ""
-        fix = fix_for(FIXES, evidence)
-        where = f" in {sync.culprit.title}" if sync.culprit.kind == "function" else ""
-        yield Finding(
-            Cause.SYNCHRONIZATION,
-            f"`{sync.call}`{where} waits for the device in each step: {time_and_share(evidence, lost)} of host work{doing} after it "
-            "could run while the device computes.",
-            lost,
-            evidence.share(lost),
-            "The host waits for the device, then the device waits for the host; without the wait both work at the same time.",
-            sync.culprit,
-            gain_ps=(0.5 * lost, lost),
-            fix=fix.text,
-            snippet=fix.snippet,
-            evidence=shown(evidence, (), f"`{sync.call}` is called {sync.per_step.mean():.3g} times per step."),
-            confidence="medium",
-            capture_option="" if sync.culprit.kind == "function" else python_option(evidence),
-        )
+        could = f"{amount} of host work{doing} after it could run while the device computes"
+        text = f"{call or 'The host'} waits for the device in each step: {could}."
+        reason = "The host waits for the device, then the device waits for the host; without the wait both work at the same time."
+    fix = fix_for(FIXES, evidence)
+    return Finding(
+        Cause.SYNCHRONIZATION,
+        text,
+        lost,
+        evidence.share(lost),
+        reason,
+        first.culprit,
+        gain_ps=(0.5 * lost, lost),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),
+        confidence="medium",
+        capture_option="" if first.culprit.kind == "function" else python_option(evidence),
+    )
 
 
 RULE = Rule(

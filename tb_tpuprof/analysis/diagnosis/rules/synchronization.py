@@ -30,32 +30,38 @@ FIXES = {
     "": Fix("Read results every n-th step, or one step late."),
 }  # fmt: skip
 
+_BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
+
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """Host work behind a wait, and devices that take turns because of one."""
+    """Host work behind a wait, devices that take turns because of one, and waits while nothing computes."""
     mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
-    turns = [part for part in mine if _is_turn(part)]
-    behind = [part for part in mine if not _is_turn(part)]
-    for parts in (behind, turns):
-        lost = total(parts)
-        if lost:
-            yield _finding(evidence, parts, lost, parts is turns)
+    takes_turns = bool(evidence.turns_ps.any())
+    kinds = {
+        _BEHIND: [part for part in mine if part.klass not in COMPUTES],
+        _TURNS if takes_turns else _IDLE: [part for part in mine if part.klass in COMPUTES],
+    }
+    for kind, parts in kinds.items():
+        if total(parts):
+            yield _finding(evidence, parts, kind)
 
 
-def _is_turn(part: Part) -> bool:
-    return part.klass in COMPUTES and not part.caller.name
-
-
-def _finding(evidence: HostEvidence, parts: Sequence[Part], lost: float, is_turns: bool) -> Finding:
+def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Finding:
+    lost = total(parts)
     first = parts[0]
-    sync = next((one for one in evidence.syncs if (one.call, one.culprit) == (first.call, first.culprit)), None)
-    where = f" in {first.culprit.title}" if first.culprit.kind == "function" else ""
-    call = f"`{first.call}`{where}" if first.call else ""
+    culprit = first.culprit if first.culprit.name else first.caller
+    sync = next((one for one in evidence.syncs if one.culprit == culprit), evidence.syncs[0] if evidence.syncs else None)
+    where = f" in {culprit.title}" if culprit.kind == "function" else ""
+    called = first.call or (sync.call if sync else "")
+    call = f"`{called}`{where}" if called else ""
     amount = time_and_share(evidence, lost)
-    if is_turns:
+    if kind == _TURNS:
         waits = f": {call} waits for one before the next one starts" if call else ""
         text = f"The devices take turns{waits}. {amount} of each step could run on several at once."
         reason = "Only one device computes at a time. If none needs the others' results, all can."
+    elif kind == _IDLE:
+        text = f"Each step spends {amount} in {call or 'waits for results'} while nothing computes."
+        reason = "The call returns when the result is on the host; until then the thread does nothing else."
     else:
         work = next((part.caller.title for part in parts if part.caller.name), "")
         doing = f" ({work})" if work else ""
@@ -69,13 +75,13 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], lost: float, is_turn
         lost,
         evidence.share(lost),
         reason,
-        first.culprit,
+        culprit,
         gain_ps=(0.5 * lost, lost),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),
         confidence="medium",
-        capture_option="" if first.culprit.kind == "function" else python_option(evidence),
+        capture_option="" if culprit.kind == "function" else python_option(evidence),
     )
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.nesting import are_inside
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 
@@ -33,7 +33,8 @@ def main_calls(trace: Trace) -> Rows:
     for prefix in _CALLS:
         is_call = np.array([name.startswith(prefix) for name in names], np.bool_) & on_host
         if is_call.any():
-            return _main(trace, _outermost(trace, is_call))
+            rows = np.flatnonzero(is_call[trace.events["metadata"]])
+            return _main(trace, rows[~are_inside(trace, rows, is_call)])
     return np.empty(0, np.intp)
 
 
@@ -54,16 +55,3 @@ def _main(trace: Trace, rows: Rows) -> Rows:
     order = np.lexsort((first, -count))
     chosen: Rows = rows[which == order[fits[order]][0]]
     return chosen
-
-
-def _outermost(trace: Trace, is_call: npt.NDArray[np.bool_]) -> Rows:
-    """Calls that are inside of no other."""
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
-    parent = parents(trace)
-    at = parent[rows]
-    inside = np.zeros(len(rows), np.bool_)
-    while (at >= 0).any():
-        open_ = at >= 0
-        inside[open_] |= is_call[trace.events["metadata"][at[open_]]]
-        at[open_] = parent[at[open_]]
-    return rows[~inside]

@@ -76,6 +76,19 @@ class Spans(Protocol):
         """In the same order."""
 
 
+def step_at(windows: Spans, moment: Int64s) -> Int64s:
+    """The window that each moment lies in, -1 for none; of several the one that begins last."""
+    order = np.argsort(windows.start, kind="stable")
+    at = np.searchsorted(windows.start[order], moment, side="right") - 1
+    step = order[np.maximum(at, 0)].astype(np.int64)
+    return np.where((at >= 0) & (moment < windows.end[step]), step, -1)
+
+
+def windows_of(start: Int64s, duration: Int64s) -> Windows:
+    """Windows of steps that are found already."""
+    return Windows(np.arange(len(start), dtype=np.int64), start, start + duration, "")
+
+
 def overlapping(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """(interval, window) of each pair that overlaps; what lasts no time is in none."""
     first = np.searchsorted(np.maximum.accumulate(windows.end), start, side="right")

@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
 from tb_tpuprof.analysis.step_waits import innermost, nearest
-from tb_tpuprof.analysis.step_windows import Windows, clipped
+from tb_tpuprof.analysis.step_windows import clipped, windows_of
 from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.trace.trace import Trace
@@ -150,7 +150,7 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
     of_steps = groups(trace).group >= 0  # those of input pipelines are no callbacks of a step
     rows = np.flatnonzero(is_callback[trace.events["metadata"]] & (of_steps | ~of_steps.any()))
     own = np.unique(trace.event_line[pieces.event[pieces.named >= 0]])
-    windows = Windows(steps.number, steps.start_ps, steps.start_ps + steps.duration_ps, steps.how)
+    windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in np.setdiff1d(np.unique(trace.event_line[rows]), own).tolist():
         of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         parent = parents(trace)[of_line].astype(np.int32)

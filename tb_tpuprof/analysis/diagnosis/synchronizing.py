@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_waits import innermost, nearest
+from tb_tpuprof.analysis.step_windows import Windows, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
@@ -69,7 +70,7 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
     own_ops = (pieces.klass == TimeClass.HOST_COMPUTE) & (pieces.named >= 0) & known.is_op[trace.events["metadata"][pieces.event]]
     busy = union_cover(pieces.start[computing | own_ops], pieces.end[computing | own_ops])
     found: dict[tuple[str, Culprit], list[tuple[int, int, int, int]]] = {}
-    windows = steps.start_ps, steps.start_ps + steps.duration_ps
+    windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in np.unique(trace.event_line[pieces.event[pieces.named >= 0]]).tolist():
         for step, key, begin, end, until in _on_line(trace, int(line), windows, is_sync, busy):
             free = until - end - int((busy(np.array([until])) - busy(np.array([end])))[0])
@@ -88,7 +89,7 @@ def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int]], n: i
 
 
 def _on_line(
-    trace: Trace, line: int, windows: tuple[Int64s, Int64s], is_sync: npt.NDArray[np.bool_], busy: Covered
+    trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
 ) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int]]:
     """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again) of a thread's waits."""
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
@@ -102,12 +103,12 @@ def _on_line(
     silent, silent_begin, silent_end = _silent(trace, rows, parent, (outer >= 0), windows, busy)
     event = np.concatenate((named, silent))
     start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
-    step = _step_at(windows, start)
+    step = step_at(windows, start)
     user = nearest(parent, names(trace).origin[metadata] == Origin.USER)
     dispatches = begin[_is_dispatch(trace)[metadata]]
     for at in np.flatnonzero(step >= 0).tolist():
         row, who = int(event[at]), int(user[event[at]])
-        bound = int(windows[1][step[at]])
+        bound = int(windows.end[step[at]])
         if who >= 0:
             # A function that does nothing but wait is not whose work goes on.
             around = who if last[who] > end[at] + (end[at] - start[at]) // 100 or parent[who] < 0 else int(user[parent[who]])
@@ -120,26 +121,18 @@ def _on_line(
 
 
 def _silent(
-    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], in_sync: npt.NDArray[np.bool_], windows: tuple[Int64s, Int64s], busy: Covered
+    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
 ) -> tuple[Rows, Int64s, Int64s]:
     """Stretches of frames without events of their own that end when the computing of others does: (innermost event, start, end)."""
     start, end, owner = innermost(trace, rows, parent)
     origin = names(trace).origin[trace.events["metadata"][rows]]
-    step = _step_at(windows, start)
-    length = np.where(step >= 0, (windows[1] - windows[0])[np.maximum(step, 0)], 1)
+    step = step_at(windows, start)
+    length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 1)
     near = (length * _NEAR).astype(np.int64)
     chosen = (step >= 0) & (origin[owner] >= Origin.USER) & ~in_sync[owner] & (end - start >= _LONG * length)
     chosen &= busy(end) - busy(start) >= _COVERED * (end - start)
     chosen &= (busy(end) - busy(end - near) >= 0.3 * near) & (busy(end + near) - busy(end) <= 0.3 * near)
     return owner[chosen], start[chosen].astype(np.int64), end[chosen].astype(np.int64)
-
-
-def _step_at(windows: tuple[Int64s, Int64s], moment: Int64s) -> Int64s:
-    """The step that each moment is in, -1 for none."""
-    order = np.argsort(windows[0], kind="stable")
-    at = np.searchsorted(windows[0][order], moment, side="right") - 1
-    step = order[np.maximum(at, 0)].astype(np.int64)
-    return np.where((at >= 0) & (moment < windows[1][step]), step, -1)
 
 
 def _is_dispatch(trace: Trace) -> npt.NDArray[np.bool_]:

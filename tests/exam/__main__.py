@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tests.exam.jobs import jobs
 from tests.exam.runner import run
+from tests.exam.score import explained, marks, ready, report
 
 
 def run_all(seed: int, out: Path, only: str, removed: bool) -> int:
@@ -20,7 +22,7 @@ def run_all(seed: int, out: Path, only: str, removed: bool) -> int:
         start = time.monotonic()
         try:
             truth = run(job, out, removed)
-        except (RuntimeError, ValueError, OSError) as problem:
+        except (RuntimeError, ValueError, OSError, subprocess.TimeoutExpired) as problem:
             n_failed += 1
             print(f"{job.label}: FAILED\n{problem}", flush=True)
             continue
@@ -44,7 +46,13 @@ def main() -> int:
     runs.add_argument("--removed", action="store_true", help="also without the cause, for the gain")
     scores = commands.add_parser("score", help="score the diagnoses of a folder that `run` wrote")
     scores.add_argument("folder", type=Path)
+    scores.add_argument(
+        "--answers", default="", metavar="NAME", help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof"
+    )
     options = parser.parse_args()
+    if options.command == "score":
+        print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
+        return 0
     return run_all(options.seed, options.out, options.only, options.removed)
 
 

@@ -18,6 +18,7 @@ import time
 
 clock = time.perf_counter
 ROUNDS, REPEATS, WAIT_S, NEAR = 5, 2, 120, 0.08
+LONGEST_S = 0.4  # of a step where the cause costs what it costs
 
 
 class Sheet:
@@ -162,7 +163,7 @@ class Desk:
             found = self.tried(True)
             cost = found["spent_s"] if self.spec["is_direct"][0] else found["usual_s"] - self.tried(False)["usual_s"]
             rest = (found["step_s"] if self.spec["is_direct"][0] else found["usual_s"]) - cost
-            wanted = max(cost, 1e-4) * (1 - share) / share
+            wanted = min(LONGEST_S, max(cost, 1e-4) * (1 - share) / share)
             factor, is_near = self.same([min(6.0, max(0.15, wanted / rest)), abs(rest / wanted - 1) < NEAR])
             if is_near:
                 return
@@ -195,7 +196,7 @@ class Desk:
         P.first = 0
         return {**found, "steps": list(P.rows), "end": P.end}
 
-    def write(self):
+    def go(self):
         """All of it, into OUT/truth.json; a part of a run that is there already is kept."""
         path = os.path.join(self.out, "truth.json")
         truth = {"numbers": self.numbers()}
@@ -215,7 +216,7 @@ class Desk:
 
 def go(make, walk):
     desk = Desk(make, walk)
-    desk.write()
+    desk.go()
     desk.turned(False, False)
     sys.stdout.flush()
     os._exit(0)

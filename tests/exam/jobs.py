@@ -123,18 +123,25 @@ class Draw:
         known = [one for one in ("jax", "jax", "tensorflow", "keras") if all(one in part.frameworks for part in parts)]
         return self.rng.choice(known)
 
-    def job(self, parts: tuple[Part, ...], shares: tuple[float, float], tracer: int, is_annotated: bool, framework: str = "") -> Job:
-        """A job with these parts; the rest is drawn."""
+    def job(
+        self,
+        parts: tuple[Part, ...],
+        shares: tuple[float, float],
+        seen: tuple[int, bool],
+        framework: str = "",
+        shape: tuple[int, str] = (0, ""),
+    ) -> Job:
+        """A job with these parts; `seen`: tracer and annotated; `shape`: devices and the end of a step. The rest is drawn."""
         rng = self.rng
         self.n += 1
         framework = framework or self.framework(parts)
         model = rng.choice(MODELS[framework])
         is_async = any(part.is_async for part in parts)
         may_be_wide = framework == "jax" and not is_async and all(part.is_wide for part in parts)
-        n_devices = rng.choice((1, 1, 1, 2, 4)) if may_be_wide else 1
+        n_devices = (shape[0] or rng.choice((1, 1, 1, 2, 4))) if may_be_wide else 1
         n_devices = max([n_devices, *(part.n_devices for part in parts)])
-        end = "none" if is_async else rng.choice(("wait", "float"))
-        if len(parts) < 2 and framework == "jax" and n_devices == 1 and rng.random() < 0.25 and self._hides(parts, shares[0]):
+        end = "none" if is_async else shape[1] or rng.choice(("wait", "float"))
+        if framework == "jax" and n_devices == 1 and rng.random() < 0.3 and self._hides(parts, shares):
             end = "none"
         lap = max([part.lap for part in parts], default=1)
         n_steps = 12 if any(part.tune == "work" for part in parts) else rng.randrange(12, 25)
@@ -142,30 +149,30 @@ class Draw:
         sizes = (320, 512) if model in ("chain", "gradient") else (160, 384)
         names = {role: self.name(taken) for role in NAMED}
         return Job(
-            number=self.n, framework=framework, parts=parts, share=shares[0], second_share=shares[1], tracer=tracer,
-            is_annotated=is_annotated, n_devices=n_devices, n_hosts=1, lead=0, model=model, end=end, is_fetch_outside=rng.random() < 0.4,
+            number=self.n, framework=framework, parts=parts, share=shares[0], second_share=shares[1], tracer=seen[0], is_annotated=seen[1],
+            n_devices=n_devices, n_hosts=1, lead=0, model=model, end=end, is_fetch_outside=rng.random() < 0.4,
             has_side=rng.random() < 0.5, size=rng.randrange(*(sizes if framework != "keras" else (256, 512)), 32),
             layers=rng.randrange(1, 3), target_s=round(rng.uniform(0.024, 0.056), 4), n_steps=-(-n_steps // lap) * lap, names=names,
             roles=tuple({role: self.name(taken) for role in ROLES} for _ in parts),
         )  # fmt: skip
 
     @staticmethod
-    def _hides(parts: Sequence[Part], share: float) -> bool:
-        """Whether a loop that never waits still shows the cause: work beside the device, longer than the device's."""
-        return not parts or not parts[0].cause or (parts[0].cause in ("input", "python") and share >= 0.3)
+    def _hides(parts: Sequence[Part], shares: tuple[float, float]) -> bool:
+        """Whether a loop that never waits still shows the cause: one cause beside the device, longer than the device's work."""
+        return len(parts) == 1 and parts[0].cause in ("input", "python") and shares[0] >= 0.3
 
     def planted(self) -> Iterator[Job]:
         """Every cause at every share, with and without the Python tracer and annotations."""
         for cause in EVERY_CELL:
             for share, tracer, is_annotated in itertools.product(range(len(SHARES)), (0, 1), (False, True)):
                 part = self.part(cause, share)
-                yield self.job((part,), (part.shares[share], 0.0), tracer, is_annotated)
+                yield self.job((part,), (part.shares[share], 0.0), (tracer, is_annotated))
         for cause in ("contention", "transfers"):
             for i, (share, tracer) in enumerate(itertools.product(range(len(SHARES)), (0, 1))):
                 part = self.part(cause, share)
-                yield self.job((part,), (part.shares[share], 0.0), tracer, bool(i in (0, 3, 4)))
+                yield self.job((part,), (part.shares[share], 0.0), (tracer, i in (0, 3, 4)))
         for tracer, is_annotated in itertools.product((0, 1), (False, True)):
-            yield self.job((self.part("warm_up", 0),), (0.0, 0.0), tracer, is_annotated)
+            yield self.job((self.part("warm_up", 0),), (0.0, 0.0), (tracer, is_annotated))
         for i, (first, second) in enumerate(PAIRS):
             yield self.pair(first, second, PAIR_SHARES[i % 2], i)
 
@@ -175,7 +182,7 @@ class Draw:
             framework = self.rng.choice(("jax", "tensorflow"))
             parts = (self.part(first, 1, framework), self.part(second, 1, framework))
             if all(part.tune == "amount" for part in parts):
-                return self.job(parts, shares, i % 2, i // 2 % 2 == 0, framework)
+                return self.job(parts, shares, (i % 2, i // 2 % 2 == 0), framework)
 
     def hosted(self, found: Sequence[Job]) -> list[Job]:
         """The jobs, some of them on two hosts, one of which has the cause."""
@@ -199,7 +206,8 @@ class Draw:
             framework = next(kinds)
             fits = [part for part in HEALTHY if framework in part.frameworks]
             parts = (self.rng.choice(fits),) if self.rng.random() < 0.5 else ()
-            yield self.job(parts, (0.0, 0.0), i // 4 % 2, i // 8 % 2 == 0, framework)
+            shape = ((1, "none"), (2, "wait"), (1, "float"), (4, "float"), (1, "wait"))[i // 2 % 5]
+            yield self.job(parts, (0.0, 0.0), (i // 4 % 2, i // 8 % 2 == 0), framework, shape)
 
 
 @cache

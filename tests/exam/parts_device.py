@@ -21,6 +21,7 @@ def _grows(call: str) -> str:
     return f"if $on:\n    K += 1\n{timed(call)}"
 
 
+_NEWLY = f"if $on:\n    U = tf.function($f)\n{timed('U(A)')}"
 _TF_SMALL = put("""
     def $f(v):
         for _ in range(6):
@@ -48,7 +49,7 @@ COMPILATION = (
     recompiled("new function in each step", "jax", _NEW, "U = $g(K)", f"if $on:\n    K += 1\n    U = $g(K)\n{timed('U(A)')}"),
     recompiled("Python number as an argument", "tensorflow", _TF_TIMES, "U = tf.function($f)", _grows("U(A, K)")),
     recompiled("new shape in each step", "tensorflow", _TF_SMALL, "U = tf.function($f)", _grows("U(A[:K])")),
-    recompiled("new function in each step", "tensorflow", _TF_SMALL, "U = tf.function($f)", f"if $on:\n    U = tf.function($f)\n{timed('U(A)')}"),
+    recompiled("new function in each step", "tensorflow", _TF_SMALL, "U = tf.function($f)", _NEWLY),
 )  # fmt: skip
 
 _WAITS = {"float": "float(o)", "item": "o.item()", "asarray": "np.asarray(o)", "block_until_ready": "o.block_until_ready()"}
@@ -56,23 +57,30 @@ _WAIT_NAMES = ("float", "item", "asarray", "block_until_ready", "__array__", "__
 _GAINS = (0.1, 0.3, 0.45)  # more than half is never won by doing two things at once
 
 
-def waits(call: str) -> Part:
+_HOST_WORK = {
+    "computes": ("n = 0\nfor i in range(int(m)):\n    n = (n * 31 + i) % 1000003\nreturn n", 40000.0),
+    "sleeps": ("time.sleep(m)", 0.004),
+}
+
+
+def waits(call: str, work: str) -> Part:
     """Waits for the device before work of the host that does not need it."""
-    side = put(f"""
+    lines, amount = _HOST_WORK[work]
+    side = put(
+        f"""
         def $f(o):
             return {_WAITS[call]}
 
 
         def $g(m):
-            n = 0
-            for i in range(m):
-                n = (n * 31 + i) % 1000003
-            return n
-        """)
-    after = put("if $on:\n    $f(o)\n@work", work=timed("$g(int($amount))"))
+            @lines
+        """,
+        lines=lines,
+    )
+    after = put("if $on:\n    $f(o)\n@work", work=timed("$g($amount)"))
     return Part(
-        f"{call} before host work", "synchronization", ("jax",), side=side, after=after, names=_WAIT_NAMES, amount=40000, shares=_GAINS,
-        is_async=True, is_wide=False, is_narrow=True,
+        f"{call} before host work that {work}", "synchronization", ("jax",), side=side, after=after, names=_WAIT_NAMES, amount=amount,
+        shares=_GAINS, is_async=True, is_wide=False, is_narrow=True,
     )  # fmt: skip
 
 
@@ -105,7 +113,10 @@ def waits_between(call: str) -> Part:
     )  # fmt: skip
 
 
-SYNCHRONIZATION = tuple(kind(call) for call in _WAITS for kind in (waits, waits_between))
+SYNCHRONIZATION = (
+    waits("float", "computes"), waits("item", "sleeps"), waits("asarray", "sleeps"), waits("block_until_ready", "computes"),
+    waits_between("float"), waits_between("block_until_ready"),
+)  # fmt: skip
 
 _JAX_SMALL = put("""
     def $f(v, m):
@@ -173,9 +184,12 @@ _SPIN = put("""
         return n
 
 
-    def $g(turn):
+    def $g(s, turn):
         while P.turn == turn:
-            $f(5000)
+            u = clock() + 0.02 * s
+            while clock() < u:
+                $f(5000)
+            time.sleep(0.02 * (1 - s))
     """)
 _MULTIPLY = put("""
     def $f(a, s):
@@ -210,15 +224,12 @@ _OUTSIDE = put(r"""
     def $f(m):
         return [subprocess.Popen([sys.executable, '-c', CODE, str(s), str(os.getpid())]) for s in [1.0] * int(m) + [m % 1]]
     """)
-_JAX_TWICE, _TF_TWICE = "for _ in range(2):\n    W, o = $step(W, x)\n    float(o)", "for _ in range(2):\n    o = $step(x)\n    float(o)"
 CONTENTION = (
     *(
-        Part("a thread spins", "contention", (framework,), main="import threading", side=_SPIN, call=call, culprits=("f", "g"), tune="work",
-             make="if $on:\n    threading.Thread(target=$g, args=(P.turn,), daemon=True).start()", is_wide=False, needs_python=True)
-        for framework, call in (("jax", _JAX_TWICE), ("tensorflow", _TF_TWICE))
+        Part(name, "contention", main="import threading", side=side, make=_MANY, culprits=("f", "g"), amount=1.0, is_wide=False,
+             needs_python=True)
+        for name, side in (("threads spin", _SPIN), ("threads multiply", _MULTIPLY))
     ),
-    Part("threads multiply", "contention", main="import threading", side=_MULTIPLY, make=_MANY, culprits=("f", "g"), amount=1.0,
-         is_wide=False, needs_python=True),
     Part("other processes", "contention", imports="import os\nimport subprocess\nimport sys", side=_OUTSIDE, main="O = []",
          make="global O\nfor p in O:\n    p.kill()\nO = $f($amount) if $on else []", culprits=(), amount=1.0, is_wide=False, seen="never",
          needs_python=True),

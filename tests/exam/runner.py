@@ -31,6 +31,8 @@ def run(job: Job, folder: Path, removed: bool) -> dict[str, Any]:
     """Run a job; its truth. A job whose results are there is not run again."""
     home, other = folder / job.name, folder / "removed" / job.name
     done = _read(home / "truth.json")
+    if done and done["label"] != job.label:
+        raise ValueError(f"{home} holds {done['label']}: another seed, or jobs of before; name another folder")
     needed = ["with"] * (not done) + ["without"] * (removed and bool(job.cause) and "without" not in done.get("measured", {}))
     if not needed:
         return done

@@ -16,6 +16,7 @@ Answer = Mapping[str, Any]
 PS_PER_S = 1e12
 SMALL = 0.05  # findings of a healthy job below this share are no alarm
 SUM_ERROR = 0.01
+QUIET = 0.3  # a gain is asked for where its measurements differ by less than this part of it
 NOTHING, NO_ANSWER = "nothing", "no answer"
 _PYTHON = re.compile("python", re.IGNORECASE)
 _FIRST_STEP = re.compile(r"\bfirst\b[^.]*\bstep|\bwarm", re.IGNORECASE)
@@ -41,11 +42,13 @@ class Mark:
     gain_error: float | None = None
     step_error: float | None = None
     is_sum_right: bool | None = None
+    is_small: bool = False  # the cause took less than findings need: left out of all counts
 
 
 def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     """The mark of one diagnosis; `answer` None where there is none."""
     head = {"name": truth["name"], "label": truth["label"], "cause": truth["cause"], "share": truth["target"][0], "tracer": truth["tracer"]}
+    head["is_small"] = bool(truth["target"][0]) and truth.get("share", 1.0) < SMALL
     if answer is None:
         return Mark(**head, told=NO_ANSWER, is_right=False, why="no answer")
     findings = answer.get("findings") or []
@@ -76,7 +79,7 @@ def _details(truth: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], pl
     if truth.get("second"):
         found["is_order_right"] = len(findings) > 1 and findings[1]["cause"] in truth["accepted"][1 - place]
     measured = truth.get("second_gain_s" if place else "gain_s")
-    if measured is not None and measured > 0:
+    if measured is not None and truth.get("gain_noise_s", 0.0) < QUIET * measured:
         found |= gain(first.get("gain_ps"), measured)
     return found
 
@@ -171,6 +174,8 @@ def marks(folder: Path, answers: Callable[[Path], Answer | None] = explained) ->
 
 def report(found: Sequence[Mark]) -> str:
     """All of it as Markdown."""
+    small = [one for one in found if one.is_small]
+    found = [one for one in found if not one.is_small]
     planted, healthy = [one for one in found if one.cause], [one for one in found if not one.cause]
     causes = list(dict.fromkeys(one.cause for one in sorted(planted, key=lambda one: one.cause)))
     rows = [_row(cause, [one for one in planted if one.cause == cause]) for cause in causes]
@@ -179,6 +184,7 @@ def report(found: Sequence[Mark]) -> str:
     head = ["planted", "jobs", "cause", "culprit", "host", "order", "gain inside", "gain given", "gain error (median)"]
     sums, errors = [one.is_sum_right for one in found], [one.step_error for one in found if one.step_error is not None]
     lines = [
+        f"Left out, for their cause was measured below {_percent(SMALL)}: {', '.join(one.name for one in small) or 'none'}.",
         f"Healthy jobs: {len(healthy)}, false alarms: {sum(not one.is_right for one in healthy)}.",
         f"Causes sum to the step: {count(sums)}. Step time, median error: {_percent(statistics.median(errors)) if errors else '—'}.",
         "", *table(head, [*rows, _row("all", planted), *(_row(name, some) for name, some in kinds if some)]),

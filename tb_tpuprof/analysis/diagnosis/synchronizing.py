@@ -40,7 +40,7 @@ _COVERED = 0.8
 
 @dataclass(frozen=True)
 class Sync:
-    """Calls of one kind by one function. `after_ps`: in each step the host's time behind the last of them in which nothing computed;
+    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which nothing computed;
     `computed_ps`: the time in which something did. `first_ps`, `last_ps`: one call, for the timeline.
     """
 
@@ -82,8 +82,7 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
 
 def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int]], n: int, computed: Int64s) -> Sync:
     step, begin, end, free = (np.array(column, np.int64) for column in zip(*table, strict=True))
-    after = np.zeros(n, np.int64)
-    np.maximum.at(after, step, free)
+    after = np.bincount(step, weights=free, minlength=n).astype(np.int64)
     longest = int((end - begin).argmax())
     return Sync(*key, np.bincount(step, minlength=n).astype(np.int64), after, computed, int(begin[longest]), int(end[longest]))
 
@@ -105,7 +104,7 @@ def _on_line(
     start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
     step = step_at(windows, start)
     user = nearest(parent, names(trace).origin[metadata] == Origin.USER)
-    dispatches = begin[_is_dispatch(trace)[metadata]]
+    dispatches = np.sort(np.concatenate((begin[_is_dispatch(trace)[metadata]], start)))
     for at in np.flatnonzero(step >= 0).tolist():
         row, who = int(event[at]), int(user[event[at]])
         bound = int(windows.end[step[at]])

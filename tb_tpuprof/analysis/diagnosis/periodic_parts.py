@@ -80,8 +80,9 @@ def _key(part: Part) -> tuple[Cause, Culprit]:
 
 def _spikes(time: Int64s, usual: float) -> tuple[npt.NDArray[np.intp], int] | None:
     """(steps, period) in which a part takes much longer, at equal distances; None where there are none such."""
-    middle = float(np.median(time))
-    deviation = float(np.median(np.abs(time - middle)))
+    # The lower of two in the middle: where every second step is long, the usual one is short.
+    middle = float(np.percentile(time, 50, method="lower"))
+    deviation = float(np.percentile(np.abs(time - middle), 50, method="lower"))
     is_rare = middle <= _NONE * usual  # most steps do nothing of it: how long the others take need not be alike
     high = np.flatnonzero(time - middle > (_NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)))
     if len(high) < 2 or len(high) * 2 > len(time):

@@ -181,9 +181,9 @@ def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:
-    if row < 0:
+    text = trace.strings.get(int(trace.metadata["name"][row])) if row >= 0 else ""
+    if not text.strip("$ "):
         return Culprit()
-    text = trace.strings.get(int(trace.metadata["name"][row]))
     frame = frame_of(text)
     if frame:
         return Culprit("function", frame.function, frame.file, frame.line)

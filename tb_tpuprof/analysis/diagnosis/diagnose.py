@@ -38,7 +38,7 @@ def findings(host: HostEvidence) -> list[Finding]:
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
-    """Findings of one cause and culprit on all hosts as one, their means; of some hosts alone under the worst of these."""
+    """Findings of one cause and culprit on all hosts as the worst of them; of some hosts alone under the worst host's name."""
     if len(each) == 1:
         return [replace(one, host="") for one in each[0][1]]
     groups: dict[tuple[Cause, Culprit], list[Finding]] = {}
@@ -48,7 +48,7 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
     result = []
     for same in groups.values():
         worst = max(same, key=lambda one: one.share)
-        least = min((one.share for one in same), default=0.0) if len(same) == len(each) else 0.0
+        least = min((one.share for one in same), default=0.0) if len({one.host for one in same}) == len(each) else 0.0
         if worst.share >= 2 * least + _LEAST:
             result.append(
                 replace(
@@ -58,7 +58,8 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
                 )
             )
         else:
-            result.append(replace(worst, host=""))
+            # The numbers are still those of the worst host, whose step may be longer than the mean.
+            result.append(replace(worst, host="", base=f"of {worst.host}'s mean step"))
     return result
 
 

@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.diagnosis.step_calls import Call, Calls
 from tb_tpuprof.analysis.frameworks import JAX, Software
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
-from tests.builders import PS, Stats, build, drawn_planes
+from tests.builders import PS, DrawnPlane, Stats, build, drawn_planes
 
 LEGEND = {
     "u": "$mine.py:40 update",
@@ -37,8 +37,13 @@ STEPS_US = (100, 200, 300)
 NOBODY = Culprit()
 
 
-def trace_of(text: str, legend: Mapping[str, str] | None = None, stats: Mapping[str, Stats | Sequence[Stats]] | None = None) -> Trace:
-    """The trace of a drawing whose events have the legend's names, and in which every `train` is a step."""
+def planes_of(
+    text: str,
+    legend: Mapping[str, str] | None = None,
+    stats: Mapping[str, Stats | Sequence[Stats]] | None = None,
+    column_ps: int = PS,
+) -> list[DrawnPlane]:
+    """The planes of a drawing whose events have the legend's names, and in which every `train` is a step."""
     planes = drawn_planes(text, stats)
     names = {**LEGEND, **(legend or {})}
     events = [event for plane in planes for line in plane.lines.values() for event in line]
@@ -47,7 +52,18 @@ def trace_of(text: str, legend: Mapping[str, str] | None = None, stats: Mapping[
         event.stats = {"_r": 1, "step_num": number}
     for event in events:
         event.name = names.get(event.name, event.name)
-    return build(planes)
+        event.start_ps, event.duration_ps = event.start_ps // PS * column_ps, event.duration_ps // PS * column_ps
+    return planes
+
+
+def trace_of(
+    text: str,
+    legend: Mapping[str, str] | None = None,
+    stats: Mapping[str, Stats | Sequence[Stats]] | None = None,
+    column_ps: int = PS,
+) -> Trace:
+    """The trace of a drawing (see `planes_of`)."""
+    return build(planes_of(text, legend, stats, column_ps))
 
 
 def us(times: npt.ArrayLike) -> list[float]:
@@ -86,6 +102,7 @@ def evidence(
     made = HostEvidence(
         "worker-0", "CPU", Software(framework, has_python=has_python), "annotation", "annotated",
         tuple(f"train {i}" for i in range(len(duration))), start, duration, tuple(parts), (), Calls(), (), (), (), None, None, True,
+        np.zeros(len(duration), np.int64),
     )  # fmt: skip
     return replace(made, **given)  # type: ignore[arg-type]
 

@@ -9,9 +9,10 @@ from tests.analysis.diagnosis.drawn import LEGEND
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 _NAMES = [
-    *LEGEND.values(), "$train.py:3 main", "$data_adapter.py:9 go", "$callback_list.py:5 on_batch_end", "$queue.py:154 get",
-    "$queue.py:122 put", "IteratorGetNext", "EagerExecute: Mul", "load_batch", "anneal", "DevicePut", "MemcpyH2D", "$array.py:10 __float__", "PyFunc:PyFunc", "",
-    "tf.function-graph_building", "$pjit.py:7 _infer_params", "$", "ThreadpoolListener::Record", "$<string>:1 <lambda>",
+    *LEGEND.values(), "$train.py:3 main", "$data_adapter.py:9 go", "$callback_list.py:5 on_batch_end", "$queue.py:154 get", "",
+    "$queue.py:122 put", "IteratorGetNext", "EagerLocalExecute: Mul", "load_batch", "anneal", "DevicePut", "MemcpyH2D", "$",
+    "$array.py:10 __float__", "PyFunc:PyFunc", "tf.function-graph_building", "$pjit.py:7 _infer_params", "cudaLaunchKernel",
+    "ThreadpoolListener::Record", "$<string>:1 <lambda>",
 ]  # fmt: skip
 
 

@@ -59,8 +59,8 @@ def test_names_of_a_trace() -> None:
     origins = {name: Origin(found.origin[row]) for name, row in by_name.items()}
     assert origins == {
         "$mine.py:4 f": Origin.USER, "$pxla.py:3 g": Origin.FRAMEWORK, "$time sleep": Origin.BUILTIN, "anneal": Origin.ANNOTATION,
-        "load_batch": Origin.ANNOTATION, "PjitFunction(f)": Origin.RUNTIME, "dot.3": Origin.RUNTIME, "np.asarray(jax.Array)": Origin.RUNTIME,
-        "gemm": Origin.RUNTIME,
+        "load_batch": Origin.ANNOTATION, "PjitFunction(f)": Origin.RUNTIME, "dot.3": Origin.RUNTIME,
+        "np.asarray(jax.Array)": Origin.RUNTIME, "gemm": Origin.RUNTIME,
     }  # fmt: skip
     assert [name for name, row in by_name.items() if found.is_op[row]] == ["dot.3"]
     claims = {name: (CAUSES[found.claim[row]], found.strength[row]) for name, row in by_name.items() if found.claim[row]}
@@ -79,6 +79,7 @@ def test_names_of_a_trace() -> None:
         ("pure_callback", (Cause.CALLBACKS, 4)),
         ("io_callback.12", (Cause.CALLBACKS, 4)),
         ("xla_ffi_python_cpu_callback.3", (Cause.CALLBACKS, 4)),
+        ("debug_print.1", (Cause.CALLBACKS, 4)),
         ("EagerPyFunc:EagerPyFunc", (Cause.CALLBACKS, 4)),
         ("model/PyFunc:PyFunc", (Cause.CALLBACKS, 4)),
         ("$callback_list.py:99 on_train_batch_end", (Cause.CALLBACKS, 4)),

@@ -166,10 +166,11 @@ def test_work_of_other_threads_covers_what_the_steps_thread_says() -> None:
         pool        [d    ]           [e             ]     [f        ]
         pool                            [k     ]
         pool                              [v  ]
-        extra                                      [k     ]
+        extra                                      [y     ]
         """,
-        {"o": "send", "e": "dot:Dot", "f": "dot:Dot"},
+        {"o": "send", "e": "dot:Dot", "f": "dot:Dot", "y": "$callback_list.py:5 on_batch_end"},
         {
+            "y": {"_ct": 1, "_c": 2},
             "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}, {"_pt": 1, "_p": 3}],
             "d": {"_ct": 1, "_c": 1}, "e": {"_ct": 1, "_c": 2}, "f": {"_ct": 1, "_c": 3},
         },
@@ -180,7 +181,7 @@ def test_work_of_other_threads_covers_what_the_steps_thread_says() -> None:
         (Cause.COMPUTE, "", "", ""): [7, 8, 11],
         (Cause.CALLBACKS, "pure_callback", "", "dot:Dot"): [0, 3, 0],
         (Cause.CALLBACKS, "report", "", ""): [0, 5, 0],
-        (Cause.CALLBACKS, "pure_callback", "", "pure_callback"): [0, 4, 1],
+        (Cause.CALLBACKS, "on_batch_end", "", "on_batch_end"): [0, 4, 1],
         (Cause.UNRECORDED, "", "", ""): [3, 2, 0],
     }
     check_sums(trace)

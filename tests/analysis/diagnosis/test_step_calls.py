@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PRO
 from tests.analysis.diagnosis.drawn import calls, trace_of
 
 LEGEND = {
-    "e": "EagerExecute: MatMul", "i": "PjitFunction(__inference_grow_12)", "j": "PjitFunction(__inference_grow_34)",
+    "e": "EagerLocalExecute: MatMul", "i": "PjitFunction(__inference_grow_12)", "j": "PjitFunction(__inference_grow_34)",
     "l": "cudaLaunchKernel", "t": "tf.function-graph_building", "r": "$mine.py:5 retraced", "x": "CpuCompiler::Compile",
     "y": "lower_sharding_computation", "z": "hipGraphLaunch",
 }  # fmt: skip

@@ -10,8 +10,7 @@ from tests.analysis.diagnosis.drawn import trace_of, us
 from tests.builders import PS
 
 LEGEND = {
-    "f": "$array.py:10 __float__", "q": "$array.py:99 _value", "m": "$train.py:20 fit", "w": "$mine.py:60 loss", "z": "cudaStreamSynchronize",
-    "d": "dot.3",
+    "f": "$array.py:10 __float__", "q": "$array.py:99 _value", "m": "$train.py:20 fit", "w": "$mine.py:60 loss", "d": "dot.3",
 }  # fmt: skip
 
 
@@ -127,3 +126,18 @@ def test_waits_outside_of_steps_count_in_none() -> None:
         """
     )
     assert synchronizing(trace) == ()
+
+
+def test_a_wait_without_an_event_ends_when_the_computing_does() -> None:
+    """`report` does nothing while the pool computes, and ends when it is done; `update` of the second step goes on for long."""
+    trace = trace_of(
+        f"""
+        main  [train{" " * 94}][train{" " * 94}]
+        main  [o][v{" " * 57}][u{" " * 30}]     [o][u{" " * 57}]
+        pool    [d{" " * 58}]{" " * 40}          [d   ]
+        """,
+        {"o": "send", "d": "dot.3"},
+        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}]},
+    )
+    (sync,) = synchronizing(trace)
+    assert (sync.culprit.name, sync.per_step.tolist()) == ("report", [1, 0])

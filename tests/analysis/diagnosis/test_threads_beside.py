@@ -9,7 +9,8 @@ from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
 from tests.analysis.diagnosis.drawn import trace_of
 
 LEGEND = {
-    "w": "$work.py:3 spin", "n": "$work.py:9 put", "m": "$mine.py:4 put", "x": "$feeder.py:9 fill", "q": "$queue.py:122 put", "y": "$feeder.py:30 decode", 
+    "w": "$work.py:3 spin", "n": "$work.py:9 put", "m": "$mine.py:4 put", "x": "$feeder.py:9 fill", "q": "$queue.py:122 put",
+    "y": "$feeder.py:30 decode",
 }  # fmt: skip
 # Steps of 20, 30 and 10 µs.
 STEPS = """

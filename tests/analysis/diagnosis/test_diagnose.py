@@ -135,7 +135,13 @@ def test_two_findings_of_one_host_are_not_all_hosts() -> None:
     """Two periods of one function on the first host, none on the second: as many findings as hosts, all of one host."""
     twice = replace(host("a"), periods=(period(UPDATE, 30, every=3), period(UPDATE, 24, every=4)))
     found = diagnose([twice, host("b")])
-    assert {one.host for one in found.findings} == {"a"}
+    assert [(one.host, one.time_ps) for one in found.findings] == [("a", 30 * PS), ("a", 24 * PS)]
+
+
+def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
+    """The second is too small beside the first for both to be one; neither is lost, nor is a host named for it."""
+    hosts = [replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4))) for name in "ab"]
+    assert [(one.host, one.time_ps) for one in diagnose(hosts).findings] == [("", 60 * PS), ("", 8 * PS)]
 
 
 def test_no_finding_of_all_hosts_gains_more_than_the_step_it_is_told_of() -> None:

@@ -31,7 +31,7 @@ from tests.builders import drawing
         ("torch/nn/mine.py", Origin.FRAMEWORK),
         ("/usr/lib/python3.11/mine.py", Origin.LIBRARY),
         ("/usr/lib64/python3/mine.py", Origin.LIBRARY),
-        ("/home/lib/pythonic/mine.py", Origin.USER),
+        ("/x/lib/pythonic/mine.py", Origin.USER),
     ],
 )
 def test_a_frame_is_whose_file_it_is_in(file: str, origin: Origin) -> None:

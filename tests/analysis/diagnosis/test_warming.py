@@ -54,3 +54,17 @@ def test_of_few_steps_the_first_is_shown_like_the_others() -> None:
 
 def test_without_steps_there_is_none() -> None:
     assert warming(trace_of("main  [u  ]")) is None
+
+
+def test_compiling_before_the_first_step_is_told_of_without_a_name() -> None:
+    """Steps of 10, 10 and 12 µs, so that less than 20 is none: 13, where the first step begins while the second thread compiles."""
+    text = """
+    main   [c       ]   {first}[train   ][train   ][train     ]
+    main                {first} [d    ]   [d    ]   [d     ]
+    other      [c         ]
+    """
+    assert warming(trace_of(text.format(first=""))) is None
+    long = warming(trace_of(text.format(first=" " * 4 + box("c", 9))))
+    assert long is not None
+    # From 7 to 17 and from 11 to 23, and 9 more.
+    assert (long.name, long.duration_ps, long.usual_ps, long.cause, long.start_ps) == ("", 25 * PS, 10 * PS, Cause.COMPILATION, 7 * PS)

@@ -3,9 +3,8 @@
     thread   │update│ … Python … │mean││update│ … Python … │mean││update│
     step     ├─────────────────────────┤├────────────────────────┤
 
-Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that of which calls follow one another at least a
-millisecond apart on average, and which of these is called most often: neither one of the many small programs of a step nor one of every
-n-th step.
+Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most evenly over the loop, and at
+least a millisecond apart on average: neither one of the many small programs of a step nor one that only every n-th step calls.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ Rows = npt.NDArray[np.intp]
 _CALLS = ("PjitFunction(", "EagerLocalExecute: ")
 _FEW = 3
 _LEAST_PS = 10**9
+_ALIKE = 1.25
 
 
 @once
@@ -45,13 +45,16 @@ def _main(trace: Trace, rows: Rows) -> Rows:
     name = trace.metadata["name"][trace.events["metadata"][rows]]
     found, which, count = np.unique(name, return_inverse=True, return_counts=True)
     start = trace.events["start_ps"][rows].astype(np.int64)
-    first, last = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
-    np.minimum.at(first, which, start)
-    np.maximum.at(last, which, start)
-    fits = (count >= _FEW) & ((last - first) >= _LEAST_PS * (count - 1))
-    if not fits.any():
+    begin, end = int(start.min(initial=0)), int(start.max(initial=0))
+    pause = np.full(len(found), np.iinfo(np.int64).max)
+    for i in np.flatnonzero(count >= _FEW).tolist():
+        mine = np.sort(start[which == i])
+        if mine[-1] - mine[0] >= _LEAST_PS * (len(mine) - 1):
+            pause[i] = int(np.diff(np.concatenate(([begin], mine, [end]))).max())
+    if not len(pause) or pause.min() == np.iinfo(np.int64).max:
         return rows[:0]
-    # Of equally frequent ones the first in time.
-    order = np.lexsort((first, -count))
-    chosen: Rows = rows[which == order[fits[order]][0]]
+    # Of about equally even ones the most frequent, of these the first in time.
+    even = np.flatnonzero(pause <= _ALIKE * pause.min())
+    best = min(even.tolist(), key=lambda i: (-int(count[i]), int(start[which == i].min())))
+    chosen: Rows = rows[which == best]
     return chosen

@@ -8,6 +8,7 @@ import sys
 
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.cli.reading import reading
+from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.why import diagnosis, plain
 from tb_tpuprof.units import format_fraction, format_time
@@ -31,7 +32,7 @@ def run_command(arguments: argparse.Namespace) -> str:
         found = diagnosis(session, arguments.host, arguments.step)
     if arguments.format == "json":
         return json.dumps(plain(found), indent=1) + "\n"
-    return _markdown(found) if arguments.format == "md" else _text(found)
+    return printable(_markdown(found) if arguments.format == "md" else _text(found))
 
 
 def _gain(finding: Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -38,13 +39,15 @@ def findings(host: HostEvidence) -> list[Finding]:
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
-    """Findings of one cause and culprit on all hosts as one, their means; of some hosts alone under the worst of these."""
+    """Findings of one cause and culprit on all hosts as the worst of them; of some hosts alone under the worst host's name."""
     if len(each) == 1:
         return [replace(one, host="") for one in each[0][1]]
-    groups: dict[tuple[Cause, Culprit], list[Finding]] = {}
+    groups: dict[tuple[Cause, Culprit, int], list[Finding]] = {}
     for _, found in each:
+        seen: Counter[tuple[Cause, Culprit]] = Counter()  # a host can have several findings of one culprit: two periods
         for one in found:
-            groups.setdefault((one.cause, one.culprit), []).append(one)
+            groups.setdefault((one.cause, one.culprit, seen[one.cause, one.culprit]), []).append(one)
+            seen[one.cause, one.culprit] += 1
     result = []
     for same in groups.values():
         worst = max(same, key=lambda one: one.share)
@@ -58,7 +61,8 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
                 )
             )
         else:
-            result.append(replace(worst, host=""))
+            # The numbers are still those of the worst host, whose step may be longer than the mean.
+            result.append(replace(worst, host="", base=f"of {worst.host}'s mean step"))
     return result
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, in_turns
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
@@ -90,7 +90,8 @@ def host_evidence(trace: Trace) -> HostEvidence:
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, between = synchronizing(trace), gaps(trace)
-    kept, periods = without_periodic(parts(trace), calls, steps.duration_ps)
+    beside = threads_beside(trace)
+    kept, periods = without_periodic(from_producers(parts(trace), beside), calls, steps.duration_ps)
     turns = device_turns(trace)
     kept = between_calls(behind_waits(in_turns(kept, turns, syncs), syncs), between, calls)
     ops = op_stats(trace)
@@ -98,7 +99,7 @@ def host_evidence(trace: Trace) -> HostEvidence:
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
     return HostEvidence(
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
-        steps.duration_ps, kept, periods, calls, syncs, between, threads_beside(trace), warming(trace),
+        steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
         (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
         turns,
     )  # fmt: skip

@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
 from tb_tpuprof.analysis.step_waits import innermost, nearest
-from tb_tpuprof.analysis.step_windows import clipped, windows_of
+from tb_tpuprof.analysis.step_windows import Windows, clipped, windows_of
 from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.trace.trace import Trace
@@ -54,7 +54,7 @@ BY_CLASS = {
     TimeClass.DEVICE_COMPUTE_32: Cause.COMPUTE,
     TimeClass.DEVICE_COMPUTE_16: Cause.COMPUTE,
 }
-_OPEN_TO_CLAIMS = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
+_OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
 # Within a class, what counts where several threads do different things.
 _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
@@ -159,10 +159,14 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
         chosen = np.zeros(len(parent), np.bool_)
         chosen[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
         inside = (nearest(parent, chosen) >= 0)[owner]
-        which, at, begin, stop = clipped(start[inside], end[inside], windows)
-        event = owner[inside][which].astype(np.int64) + of_line.start
-        klass = np.full(len(which), TimeClass.HOST_COMPUTE, np.uint8)
-        yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event)
+        # Each moment keeps the class that the steps give it, so that the times of a class still add up to the class's.
+        for klass in _OPEN_TO_CLAIMS:
+            mine = np.flatnonzero((pieces.klass == klass) & ((pieces.named >= 0) | (trace.event_line[pieces.event] == line)))
+            mine = mine[np.argsort(pieces.start[mine], kind="stable")]
+            counted = Windows(pieces.step[mine], pieces.start[mine], pieces.end[mine], steps.how) if klass else windows
+            which, at, begin, stop = clipped(start[inside], end[inside], counted)
+            event = owner[inside][which].astype(np.int64) + of_line.start
+            yield Pieces(begin, stop, np.full(len(which), klass, np.uint8), counted.group[at], np.full(len(which), -1, np.int64), event)
 
 
 def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:
@@ -177,9 +181,9 @@ def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:
-    if row < 0:
+    text = trace.strings.get(int(trace.metadata["name"][row])) if row >= 0 else ""
+    if not text.strip("$ "):
         return Culprit()
-    text = trace.strings.get(int(trace.metadata["name"][row]))
     frame = frame_of(text)
     if frame:
         return Culprit("function", frame.function, frame.file, frame.line)
@@ -225,7 +229,7 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     known = names(trace)
     at = pieces.event[mine] - rows.start
     klass = pieces.klass[mine]
-    origin = _origins(known.origin[metadata], parent)
+    origin = origins(known.origin[metadata], parent)
     claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
     open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
     cause = found.cause[mine]
@@ -265,7 +269,7 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     found.call[mine] = np.where((calls >= 0) & ~computed, metadata[np.maximum(calls, 0)], -1)
 
 
-def _origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """Whose each event is: a frame of a common file name is the library's where its caller is one, else the user's."""
     result: npt.NDArray[np.uint8] = origin.copy()
     common = origin == Origin.COMMON

@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.python_frames import frame_of
@@ -103,7 +103,7 @@ def _on_line(
     event = np.concatenate((named, silent))
     start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
     step = step_at(windows, start)
-    user = nearest(parent, names(trace).origin[metadata] == Origin.USER)
+    user = nearest(parent, origins(names(trace).origin[metadata], parent) == Origin.USER)
     dispatches = np.sort(np.concatenate((begin[_is_dispatch(trace)[metadata]], start)))
     for at in np.flatnonzero(step >= 0).tolist():
         row, who = int(event[at]), int(user[event[at]])

@@ -52,7 +52,8 @@ def _text(found: Diagnosis) -> str:
         lines += [f"   {name}: {_bare(value)}" for name, value in _facts(finding) if value]
         lines += [f"       {line}" for line in finding.snippet.splitlines()]
     if found.causes:
-        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({found.n_steps} steps):"]
+        steps = "1 step" if found.n_steps == 1 else f"{found.n_steps} steps"
+        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({steps}):"]
         lines += [f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}" for one in found.causes]
     return "\n".join(lines) + "\n"
 

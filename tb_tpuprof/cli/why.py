@@ -38,6 +38,8 @@ def _gain(finding: Finding) -> str:
     if not finding.gain_ps:
         return ""
     low, high = (format_time(gain) for gain in finding.gain_ps)
+    if finding.gain_ps[0] <= 0:
+        return f"up to {high} per step"
     return f"{low} to {high} per step" if low != high else f"{low} per step"
 
 

@@ -40,7 +40,7 @@ def cause_color(cause: Cause, kind: str) -> str:
     return _COLORS.get(cause, "host" if kind == "CPU" else "compute")
 
 
-def findings_table(found: Diagnosis, kind: str) -> Table:
+def findings_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """One row per finding, by gain."""
     rows = found.findings
     places = [_place(one) for one in rows]
@@ -68,11 +68,11 @@ def findings_table(found: Diagnosis, kind: str) -> Table:
             _number("evidence_start_ps", "Evidence from", [place.start_ps if place else _NAN for place in places], "ps"),
             _number("evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"),
         ),
-        f"by gain; {_base(found)}",
+        f"by gain; {_base(found, n_hosts)}",
     )
 
 
-def causes_table(found: Diagnosis, kind: str) -> Table:
+def causes_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """Mean time per step of each cause; the times add up to the step."""
     return Table(
         "Causes",
@@ -83,12 +83,14 @@ def causes_table(found: Diagnosis, kind: str) -> Table:
             _number("time_ps", "Time per step", [one.time_ps for one in found.causes], "ps"),
             _number("share", "Share of the step", [one.share for one in found.causes], "fraction"),
         ),
-        f"every moment has one cause; {_base(found)}",
+        f"every moment has one cause; {_base(found, n_hosts)}",
     )
 
 
-def _base(found: Diagnosis) -> str:
-    return "of one step" if found.n_steps == 1 else f"mean over {found.n_steps} steps"
+def _base(found: Diagnosis, n_hosts: int) -> str:
+    if found.n_steps == 1:
+        return "of one step"
+    return f"mean over {found.n_steps} steps" if n_hosts == 1 else f"mean over the steps of {n_hosts} hosts, each with all of its own"
 
 
 def _place(finding: Finding) -> Evidence | None:

@@ -54,7 +54,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     kind = facts.kind
     verdict = _verdict(found, run, stage, _steps_to_look_at(run, hosts, step, why.is_detailed))
     if (not facts.common.is_disjoint or step) and why.is_detailed:
-        verdict = _diagnosed(why, verdict, bool(stage), kind)
+        verdict = _diagnosed(why, verdict, stage, bool(step))
+        verdict = replace(verdict, category=cause_color(why.top.cause if why.top else Cause.COMPUTE, kind))
     tables = {
         "steps": steps_table(run.steps, kind),
         "breakdown": breakdown_table(run.steps, kind),
@@ -63,7 +64,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "recommendations": _recommendations(found, run, verdict),
     }
     if why.is_detailed:
-        tables |= {"findings": findings_table(why, kind), "causes": causes_table(why, kind)}
+        tables |= {"findings": findings_table(why, kind, len(hosts)), "causes": causes_table(why, kind, len(hosts))}
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run))
@@ -129,12 +130,12 @@ def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
 
 
-def _diagnosed(why: Diagnosis, verdict: Verdict, has_stage: bool, kind: str) -> Verdict:
-    """The top finding, its reason and what to do first; then what else the verdict has to say, or the stage that is the reason."""
-    top = why.top
-    told = (top.reason, top.fix) if top and not (has_stage and top.cause == Cause.INPUT) else ()
-    color = cause_color(top.cause if top else Cause.COMPUTE, kind)
-    return replace(verdict, level=why.level, text=why.text, category=color, details=(*(text for text in told if text), *verdict.details))
+def _diagnosed(why: Diagnosis, verdict: Verdict, stage: tuple[str, ...], of_step: bool) -> Verdict:
+    """The top finding, its reason and what to do first, or the stage that is the reason; then what else there is to say of all steps."""
+    told, rest = tuple(text for text in (why.top.reason, why.top.fix) if text) if why.top else (), verdict.details
+    if stage and why.top and why.top.cause == Cause.INPUT:
+        told, rest = stage, rest[len(stage) :]
+    return replace(verdict, level=why.level, text=why.text, details=told if of_step else (*told, *rest))
 
 
 def _ops_tool(kind: str) -> str:
@@ -154,11 +155,18 @@ def _steps_to_look_at(run: Run, hosts: tuple[str, ...], step: str, is_explained:
     look = NextStep(
         f"Look at {which} in the trace viewer", "trace_viewer", {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)}
     )
-    median = float(np.median(steps.duration_ps))
-    if step or not is_explained or time < _STANDS_OUT * median:
-        return (look,)
-    text = f"See why step {steps.name[row]} took {against_median(time, median)}"
-    return (NextStep(text, "overview_page", {"step": steps.name[row]}), look)
+    return (look,) if step or not is_explained else (*_why_so_long(run.steps), look)
+
+
+def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:
+    """To the explanation of the longest step, where it stands out."""
+    if not len(steps):
+        return ()
+    row, median = int(steps.duration_ps.argmax()), float(np.median(steps.duration_ps))
+    time = int(steps.duration_ps[row])
+    if time < _STANDS_OUT * median:
+        return ()
+    return (NextStep(f"See why step {steps.name[row]} took {against_median(time, median)}", "overview_page", {"step": steps.name[row]}),)
 
 
 def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Steps, int]]:

@@ -42,7 +42,8 @@ def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:
     text = re.sub("^Each step ", "It ", found.text)
     length = _length(places, found.top.cause if found.top else None)
     findings = tuple(replace(one, sentence=_one_step(one.sentence)) for one in found.findings)
-    return replace(found, text=f"{title_of(part.names[at])} {length}. {_one_step(text)}", findings=findings)
+    where = "" if len(places) == sum(1 for one in parts if one.n_steps) else f" on {' and '.join(f'`{one.host}`' for one, _ in places)}"
+    return replace(found, text=f"{title_of(part.names[at])}{where} {length}. {_one_step(text)}", findings=findings)
 
 
 def place_of(names: Sequence[str], step: str) -> int | None:

@@ -70,6 +70,13 @@ def test_the_only_step_has_no_median() -> None:
     assert diagnosis(session_of(only), step="4").text.startswith("Step train 4 took 17.0 µs and is the only one. ")
 
 
+def test_a_step_that_some_hosts_have_names_them() -> None:
+    other = drawing(SLOW_BY_COMPUTING, {"train": [{"_r": 1, "step_num": number} for number in (4, 5, 6)]})
+    both = session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS}), other)
+    assert diagnosis(both, step="41").text.startswith("Step train 41 on `host` took 59.0 µs, 2.1 times")
+    assert diagnosis(both, step="4").text.startswith("Step train 4 took 28.0 µs, ")
+
+
 def test_a_step_that_is_not_there_names_those_that_are(jax_train: Session) -> None:
     with pytest.raises(BadParameter) as raised:
         diagnosis(jax_train, step="train 99")
@@ -87,6 +94,7 @@ def test_the_overview_of_one_step(jax_train: Session) -> None:
     assert one.verdict.next[1].text == "Look at step train 13 in the trace viewer"
     assert one.verdict.next[1].params == every.verdict.next[2].params
     assert one.tables["causes"].note == "every moment has one cause; of one step"
+    assert len(one.verdict.details) == 2, "the reason and the fix, nothing about the other steps"
     assert sum(table(one, "causes")["time_ps"]) == pytest.approx(12_327_268_000)  # type: ignore[arg-type]
     assert one.tables["steps"].n_rows == every.tables["steps"].n_rows == 18
 

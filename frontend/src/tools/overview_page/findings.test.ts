@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseView, rowFinder, toCsv } from '../../widgets/table/model';
 import { tableOf } from '../testing';
-import { captureText, causesOf, FINDING_COLUMNS, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow } from './findings_model';
+import { calmText, captureText, causesOf, FINDING_COLUMNS, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow } from './findings_model';
 import { stepChoices } from './model';
 
 const plain = (text: string): string => text.replaceAll('\u00a0', ' ');
@@ -64,6 +64,13 @@ describe('findings', () => {
 
   it('names the capture option once', () => {
     expect(findings.map(captureText)).toEqual(['Capture with `with_stack=True` to see which function it is.', '']);
+  });
+
+  it('says where nothing is found what is true', () => {
+    const causes = (share: number) => causesOf(tableOf({ cause: ['Compute', 'Dispatch'], time_ps: [9e9, 1e9], share: [0.9, share] }));
+    expect(plain(calmText(causes(0.029)))).toBe('Nothing but computing costs 3 % or more of the step.');
+    expect(plain(calmText(causes(0.05)))).toBe('No function, operation or stage stands out. Beside computing, most time goes into dispatch: 5.00 % of the step.');
+    expect(calmText([])).toContain('Nothing but computing');
   });
 
   it('opens the row of the link, if it is there', () => {

@@ -11,11 +11,10 @@ import { Section, StackBar } from '../../widgets/summary';
 import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import type { ToolProps } from '../tool';
-import { captureText, causesOf, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow, type CauseShare, type Finding } from './findings_model';
+import { calmText, captureText, causesOf, findingsData, findingsOf, gainText, HIDDEN_COLUMNS, openRow, type CauseShare, type Finding } from './findings_model';
 
 const TIMELINE = 'trace_viewer';
 const INITIAL = { ...PLAIN_VIEW, hidden: HIDDEN_COLUMNS };
-const HEALTHY = 'Nothing but computing costs 3\u00a0% or more of the step.';
 
 function Causes({ causes }: { causes: readonly CauseShare[] }): VNode | null {
   if (!causes.length) return null;
@@ -38,11 +37,14 @@ function Evidence({ finding }: { finding: Finding }): VNode {
   const { evidence, place } = finding;
   return (
     <>
-      <RichText text={evidence} />{' '}
+      <RichText text={evidence} />
       {place && canOpen(TIMELINE) && (
-        <button type="button" class="text-link" onClick={() => openTool(TIMELINE, place)}>
-          Show it on the timeline
-        </button>
+        <>
+          {evidence && !evidence.endsWith('.') ? ': ' : ' '}
+          <button type="button" class="text-link" onClick={() => openTool(TIMELINE, place)}>
+            show it on the timeline
+          </button>
+        </>
       )}
     </>
   );
@@ -121,7 +123,7 @@ export function FindingsSection({ table, causes, params, setParams }: FindingsPr
           />
         </div>
       ) : (
-        <p class="muted">{HEALTHY}</p>
+        <p class="muted">{calmText(parts)}</p>
       )}
     </Section>
   );

@@ -133,6 +133,18 @@ export function causesOf(table: Table | undefined): CauseShare[] {
   });
 }
 
+const COMPUTE = 'Compute';
+/** Of the step: what costs less is no finding. */
+const LEAST_SHARE = 0.03;
+
+/** What is said where there are no findings. */
+export function calmText(causes: readonly CauseShare[]): string {
+  const most = causes.find(({ title }) => title !== COMPUTE);
+  const least = format(LEAST_SHARE, 'fraction').replace('.00', '');
+  if (!most || most.fraction < LEAST_SHARE) return `Nothing but computing costs ${least} or more of the step.`;
+  return `No function, operation or stage stands out. Beside computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
+}
+
 /** The row that the link says is open; the first is 1. -1: none. */
 export function openRow(text: string | undefined, nRows: number): number {
   const row = /^\d+$/.test(text ?? '') ? Number(text) - 1 : -1;

@@ -3,12 +3,16 @@ import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { format } from '../../base/units';
 import { useEscape } from '../../state/escape';
+import { useToolKeys } from '../../state/keys';
 import { stepTitle } from '../steps';
 import type { StepChoice } from './model';
+
+const KEYS = [{ keys: 'Esc', does: 'From one step back to all steps' }];
 
 export function StepChip({ step, onAll }: { step: string; onAll: () => void }): VNode {
   const chip = useRef<HTMLDivElement>(null);
   useEscape(onAll);
+  useToolKeys(KEYS);
   // The step was chosen further down the page; the answer stands here.
   useEffect(() => chip.current?.parentElement?.scrollIntoView({ block: 'nearest' }), [step]);
   return (

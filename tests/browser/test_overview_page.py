@@ -69,6 +69,8 @@ def test_a_healthy_run_has_no_empty_table(page: Page, server: Server) -> None:
         table = payload["tables"]["findings"]
         empty = [{**column, "codes": [], "values": []} for column in table["columns"]]
         payload["tables"]["findings"] = {**table, "columns": empty, "n_rows": 0}
+        share = next(column for column in payload["tables"]["causes"]["columns"] if column["name"] == "share")
+        share["values"] = [0.99] + [0.002] * (len(share["values"]) - 1)
         route.fulfill(json=payload)
 
     page.route(re.compile("/data/overview_page"), without_findings)

@@ -13,7 +13,10 @@ from tb_tpuprof.units import format_fraction, format_time
 
 _LEAST = 0.03  # of the step: what costs less is no finding
 _BAD = 0.20
-_CALM = ("compute", "computing on the host")
+_LEADS = {
+    Cause.COMPILATION: "compilation-bound", Cause.INPUT: "input-bound", Cause.PYTHON: "Python-bound", Cause.CALLBACKS: "callback-bound",
+    Cause.DISPATCH: "dispatch-bound", Cause.TRANSFERS: "transfer-bound", Cause.COMMUNICATION: "communication-bound",
+}  # fmt: skip
 
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
@@ -63,7 +66,7 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     top = next((one for one in ranked if one.cause != Cause.WARM_UP), None)
     if top:
         level: Level = "bad" if top.share >= _BAD else "warn"
-        return top.sentence, level
+        return _led(top, level), level
     host = max(hosts, key=lambda one: one.step_ps)
     computing = host.share(host.time_ps(Cause.COMPUTE))
     where = "on the host" if host.kind == "CPU" else f"on the {host.kind}"
@@ -72,3 +75,13 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     if computing < 1 - 2 * _BAD:
         text = f"No single cause takes much of the step of {format_time(host.step_ps)}: {format_fraction(computing)} of it is computing."
     return text, "good"
+
+
+def _led(top: Finding, level: Level) -> str:
+    """A finding's sentence behind what it makes of the run."""
+    lead = _LEADS.get(top.cause, "")
+    if not lead:
+        return top.sentence
+    how = "Highly " if level == "bad" else "Moderately "
+    sentence = top.sentence if top.sentence.startswith(("On ", "`")) else top.sentence[0].lower() + top.sentence[1:]
+    return f"{how}{lead}: {sentence}"

@@ -32,6 +32,16 @@ def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync]) -> tuple[Part, ..
     return tuple(parts)
 
 
+def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> tuple[Part, ...]:
+    """What devices compute one after the other is the wait's between them."""
+    whole = sum(int(part.time_ps.sum()) for part in parts)
+    if not whole or int(turns_ps.sum()) < _LEAST * whole:
+        return tuple(parts)
+    wait = max(syncs, key=lambda sync: int(sync.per_step.sum()), default=None)
+    culprit, call = (wait.culprit, wait.call) if wait else (Culprit(), "")
+    return _moved(parts, turns_ps, (Cause.COMPUTE,), Cause.SYNCHRONIZATION, culprit, call)
+
+
 def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], calls: Calls) -> tuple[Part, ...]:
     """What is not recorded between many calls is what the framework's Python does for each of them."""
     if max(calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)) < MANY:

@@ -20,6 +20,7 @@ Int64s = npt.NDArray[np.int64]
 _FEW_STEPS = 8
 _LEAST_STEP = 0.15  # of the median step: a smaller excess is noise more often than not
 _CLEAR = 5.0  # times the usual deviation
+_NONE = 0.02  # of the median step: as good as nothing
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,15 @@ def _spikes(time: Int64s, usual: float) -> tuple[npt.NDArray[np.intp], int] | No
     """(steps, period) in which a part takes much longer, at equal distances; None where there are none such."""
     middle = float(np.median(time))
     deviation = float(np.median(np.abs(time - middle)))
-    high = np.flatnonzero(time - middle > max(_LEAST_STEP * usual, _CLEAR * deviation))
+    is_rare = middle <= _NONE * usual  # most steps do nothing of it: how long the others take need not be alike
+    high = np.flatnonzero(time - middle > (_NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)))
     if len(high) < 2 or len(high) * 2 > len(time):
         return None
     every = np.diff(high)
     if every.min() < 2 or every.max() != every.min() or every[0] * 2 > len(time):
         return None
-    if (time[high] - middle).min() * 2 < (time[high] - middle).max():
+    above = time[high] - middle
+    if above.max() < _LEAST_STEP * usual or (not is_rare and above.min() * 2 < above.max()):
         return None
     first, last = int(high[0]), len(time) - 1 - int(high[-1])
     return (high, int(every[0])) if max(first, last) < every[0] else None

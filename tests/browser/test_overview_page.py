@@ -88,7 +88,7 @@ def test_one_step_is_explained_from_the_link_the_chart_and_the_list(page: Page, 
     expect(chip).to_be_visible()
     expect(verdict).to_contain_text("Step train 13 took 12.3\u00a0ms, 71.1\u00a0% longer than the median")
     frame_of(page).get_by_role("button", name="all steps").click()
-    expect(verdict).to_contain_text("Each step waits")
+    expect(verdict).to_contain_text("each step waits")
     expect(chip).to_have_count(0)
     assert "step" not in state_of(page)
     chart = frame_of(page).get_by_role("region", name="Steps").locator("canvas")
@@ -99,12 +99,12 @@ def test_one_step_is_explained_from_the_link_the_chart_and_the_list(page: Page, 
     expect(verdict).to_contain_text(re.compile("^Step train (9|10) took"))
     assert re.fullmatch("train (9|10)", state_of(page)["step"])
     page.keyboard.press("Escape")
-    expect(verdict).to_contain_text("Each step waits")
+    expect(verdict).to_contain_text("each step waits")
     frame_of(page).get_by_label("Explain one step").select_option("train 7")
     expect_state(page, step="train 7")
     expect(verdict).to_contain_text("Step train 7 took")
     page.go_back()
-    expect(verdict).to_contain_text("Each step waits")
+    expect(verdict).to_contain_text("each step waits")
 
 
 def test_the_verdict_leads_to_the_step_that_stands_out(page: Page, server: Server) -> None:

@@ -37,7 +37,7 @@ def table(payload: Payload, name: str) -> dict[str, list[object]]:
 def test_an_input_bound_job_is_told_so() -> None:
     payload = TOOL.run(session_of(input_bound()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.text == "Each step waits 17.0 µs (43.6 %) for data."
+    assert payload.verdict.text == "Highly input-bound: each step waits 17.0 µs (43.6 %) for data."
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert [step.tool for step in payload.verdict.next] == ["input_pipeline_analyzer", "trace_viewer", "framework_op_stats"]
     assert payload.verdict.next[1].params == {"hosts": "worker-0", "start_ps": str(7 * PS), "end_ps": str(46 * PS)}

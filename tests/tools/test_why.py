@@ -54,7 +54,7 @@ def test_the_difference_is_named_where_it_is_another_than_the_finding() -> None:
     found = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="41")
     assert found.text == (
         "Step train 41 took 59.0 µs, 2.1 times the median of 28.0 µs; 31.0 µs of the difference is compute. "
-        "It waits 17.0 µs (28.8 %) for data."
+        "Highly input-bound: the step waits 17.0 µs (28.8 %) for data."
     )
     assert found.findings[0].sentence == "The step waits 17.0 µs (28.8 %) for data."
     assert found.n_steps == 1
@@ -62,7 +62,7 @@ def test_the_difference_is_named_where_it_is_another_than_the_finding() -> None:
 
 def test_a_step_like_the_others_says_so() -> None:
     found = diagnosis(session_of(drawing(SLOW_BY_COMPUTING, {"train": STEPS})), step="train 4")
-    assert found.text.startswith("Step train 4 took 28.0 µs, about as long as the median of 28.0 µs. It waits 17.0 µs")
+    assert found.text.startswith("Step train 4 took 28.0 µs, about as long as the median of 28.0 µs. Highly input-bound: the step waits")
 
 
 def test_the_only_step_has_no_median() -> None:

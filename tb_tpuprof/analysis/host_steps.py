@@ -1,7 +1,7 @@
 """Steps of a host without accelerators: what its threads did in each, and whom the steps' own thread waited for.
 
 Sources, the first that finds any: the user's annotations; iterations of a loop that fetches its own data inside of one run of a
-function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.function); runs of functions; calls of JAX's main program.
+function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.function); runs of functions; calls of a loop's main program.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
 
 
 def _programs(trace: Trace, _event_class: Classes) -> _Marked:
-    """Calls of the main program of a JAX loop that nobody annotated, each until the next, or as long as its work where that lags behind."""
+    """Calls of the main program of a loop that nobody annotated, each until the next, or as long as its work where that lags behind."""
     rows = main_calls(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
     end = start + trace.events["duration_ps"][rows]

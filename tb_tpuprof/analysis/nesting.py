@@ -96,6 +96,18 @@ def parents(trace: Trace) -> npt.NDArray[np.int32]:
     return parent
 
 
+def are_inside(trace: Trace, rows: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether an event of a chosen metadata row is around each event, itself not counted."""
+    parent, metadata = parents(trace), trace.events["metadata"]
+    at = parent[rows]
+    found = np.zeros(len(rows), np.bool_)
+    while (at >= 0).any():
+        open_ = at >= 0
+        found[open_] |= chosen[metadata[at[open_]]]
+        at[open_] = parent[at[open_]]
+    return found
+
+
 def nest_rows(trace: Trace, rows: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Nest a subset of events among themselves: (parent as an index into `rows`, self time in ps)."""
     start, end = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]

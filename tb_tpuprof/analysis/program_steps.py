@@ -1,10 +1,10 @@
-"""Steps of a JAX program that annotates none: from one call of its main program to the next.
+"""Steps of a loop that annotates none: from one call of its main program to the next.
 
     thread   │update│ … Python … │mean││update│ … Python … │mean││update│
     step     ├─────────────────────────┤├────────────────────────┤
 
-The main program is the one after whose calls most time passes until the next program is called, if it is called three times or more:
-waiting for its result is in that time, as is whatever else the loop does.
+Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most evenly over the loop, and at
+least a millisecond apart on average: neither one of the many small programs of a step nor one that only every n-th step calls.
 """
 
 from __future__ import annotations
@@ -14,47 +14,47 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.nesting import are_inside
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 
-_CALL = "PjitFunction("
+Rows = npt.NDArray[np.intp]
+_CALLS = ("PjitFunction(", "EagerLocalExecute: ")
 _FEW = 3
+_LEAST_PS = 10**9
+_ALIKE = 1.25
 
 
 @once
-def main_calls(trace: Trace) -> npt.NDArray[np.intp]:
+def main_calls(trace: Trace) -> Rows:
     """The calls of the main program on the thread that calls most, by start; none where no program is called three times."""
-    none = np.empty(0, np.intp)
-    is_call = np.array([name.startswith(_CALL) for name in metadata_names(trace)], np.bool_)
-    is_call &= np.isin(trace.metadata["plane"], planes(trace).hosts)
-    if not is_call.any():
-        return none
-    rows = np.flatnonzero(is_call[trace.events["metadata"]])
-    above = parents(trace)[rows]
-    rows = rows[~_inside_call(trace, above, is_call)]
-    if not len(rows):
-        return none
+    names = metadata_names(trace)
+    on_host = np.isin(trace.metadata["plane"], planes(trace).hosts)
+    for prefix in _CALLS:
+        is_call = np.array([name.startswith(prefix) for name in names], np.bool_) & on_host
+        if is_call.any():
+            rows = np.flatnonzero(is_call[trace.events["metadata"]])
+            return _main(trace, rows[~are_inside(trace, rows, is_call)])
+    return np.empty(0, np.intp)
+
+
+def _main(trace: Trace, rows: Rows) -> Rows:
+    """Of calls those of one name (see the module's picture)."""
     line = trace.event_line[rows]
-    rows = rows[line == np.bincount(line).argmax()]
-    start = trace.events["start_ps"][rows].astype(np.int64)
-    until = np.append(start[1:], start[-1:] + trace.events["duration_ps"][rows[-1:]])
+    rows = rows[line == np.bincount(line).argmax()] if len(rows) else rows
     name = trace.metadata["name"][trace.events["metadata"][rows]]
     found, which, count = np.unique(name, return_inverse=True, return_counts=True)
-    passed = np.bincount(which, weights=until - start, minlength=len(found))
-    passed[count < _FEW] = -1
-    if passed.max() < 0:
-        return none
-    chosen: npt.NDArray[np.intp] = rows[which == passed.argmax()]
+    start = trace.events["start_ps"][rows].astype(np.int64)
+    begin, end = int(start.min(initial=0)), int(start.max(initial=0))
+    pause = np.full(len(found), np.iinfo(np.int64).max)
+    for i in np.flatnonzero(count >= _FEW).tolist():
+        mine = np.sort(start[which == i])
+        if mine[-1] - mine[0] >= _LEAST_PS * (len(mine) - 1):
+            pause[i] = int(np.diff(np.concatenate(([begin], mine, [end]))).max())
+    if not len(pause) or pause.min() == np.iinfo(np.int64).max:
+        return rows[:0]
+    # Of about equally even ones the most frequent, of these the first in time.
+    even = np.flatnonzero(pause <= _ALIKE * pause.min())
+    best = min(even.tolist(), key=lambda i: (-int(count[i]), int(start[which == i].min())))
+    chosen: Rows = rows[which == best]
     return chosen
-
-
-def _inside_call(trace: Trace, above: npt.NDArray[np.int32], is_call: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether a call is around each event, given what directly contains it."""
-    parent, at = parents(trace), above.copy()
-    found = np.zeros(len(above), np.bool_)
-    while (at >= 0).any():
-        open_ = at >= 0
-        found[open_] |= is_call[trace.events["metadata"][at[open_]]]
-        at[open_] = parent[at[open_]]
-    return found

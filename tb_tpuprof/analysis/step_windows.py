@@ -1,7 +1,8 @@
 """When the steps of a host without accelerators begin and end, given the events that mark them.
 
 annotated      ├ train 7 ──┤├ train 8 ──┤           as the program says, where its steps follow one another closely
-loop           ├ train 7 ┤ next ├ train 8 ┤ next    from one start to the next, where much of the loop lies between the annotations
+loop           ├ train 7 ┤ next ├ train 8 ┤ next    from one start to the next, where much of the loop lies between the annotations,
+                                                   be it of every n-th step
 dispatched     ├7┤├8┤                               from the end of one step's work to the end of the next one's, where steps only
       pool       ├ work of 7 ─┤├ work of 8 ─┤       dispatch it and the work ends when later steps have begun
 """
@@ -51,9 +52,16 @@ def step_windows(group: Int64s, start: Int64s, end: Int64s, done: Int64s, are_al
     # Where the work of all steps seems to end at once, it is not known which step's it is.
     if float((done[:-1] > start[1:]).mean()) > 0.5 and float((np.diff(done) > 0).mean()) > 0.5:
         return Windows(group, np.append(start[:1], done[:-1]), done, "dispatched")
-    if float(np.median(start[1:] - end[:-1])) > _MUCH_BETWEEN * period:
+    between = start[1:] - end[:-1]
+    if float(np.median(between)) > _MUCH_BETWEEN * period or _is_periodic(between, _MUCH_BETWEEN * period):
         return Windows(group[:-1], start[:-1], start[1:], "loop", 1)
     return Windows(group, start, end, "annotated")
+
+
+def _is_periodic(between: Int64s, much: float) -> bool:
+    """Whether much of the loop lies between some of its steps, again and again: work of every n-th step."""
+    at = np.flatnonzero(between > much)
+    return len(at) > 1 and len(np.unique(np.diff(at))) == 1
 
 
 class Spans(Protocol):
@@ -66,6 +74,19 @@ class Spans(Protocol):
     @property
     def end(self) -> Int64s:
         """In the same order."""
+
+
+def step_at(windows: Spans, moment: Int64s) -> Int64s:
+    """The window that each moment lies in, -1 for none; of several the one that begins last."""
+    order = np.argsort(windows.start, kind="stable")
+    at = np.searchsorted(windows.start[order], moment, side="right") - 1
+    step = order[np.maximum(at, 0)].astype(np.int64)
+    return np.where((at >= 0) & (moment < windows.end[step]), step, -1)
+
+
+def windows_of(start: Int64s, duration: Int64s) -> Windows:
+    """Windows of steps that are found already."""
+    return Windows(np.arange(len(start), dtype=np.int64), start, start + duration, "")
 
 
 def overlapping(start: Int64s, end: Int64s, windows: Spans) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -8,6 +8,7 @@ import sys
 
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.cli.reading import reading
+from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.why import diagnosis, plain
 from tb_tpuprof.units import format_fraction, format_time
@@ -31,13 +32,15 @@ def run_command(arguments: argparse.Namespace) -> str:
         found = diagnosis(session, arguments.host, arguments.step)
     if arguments.format == "json":
         return json.dumps(plain(found), indent=1) + "\n"
-    return _markdown(found) if arguments.format == "md" else _text(found)
+    return printable(_markdown(found) if arguments.format == "md" else _text(found))
 
 
 def _gain(finding: Finding) -> str:
     if not finding.gain_ps:
         return ""
     low, high = (format_time(gain) for gain in finding.gain_ps)
+    if finding.gain_ps[0] <= 0:
+        return f"up to {high} per step"
     return f"{low} to {high} per step" if low != high else f"{low} per step"
 
 
@@ -52,7 +55,8 @@ def _text(found: Diagnosis) -> str:
         lines += [f"   {name}: {_bare(value)}" for name, value in _facts(finding) if value]
         lines += [f"       {line}" for line in finding.snippet.splitlines()]
     if found.causes:
-        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({found.n_steps} steps):"]
+        steps = "1 step" if found.n_steps == 1 else f"{found.n_steps} steps"
+        lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({steps}):"]
         lines += [f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}" for one in found.causes]
     return "\n".join(lines) + "\n"
 

@@ -6,14 +6,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Evidence, Finding
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
 
 _NAN = float("nan")
+_COLORS = {
+    Cause.COMPILATION: "compile", Cause.INPUT: "input", Cause.PYTHON: "python", Cause.SYNCHRONIZATION: "wait",
+    Cause.CALLBACKS: "callback", Cause.DISPATCH: "launch", Cause.PERIODIC: "periodic", Cause.COMMUNICATION: "collective",
+    Cause.TRANSFERS: "output", Cause.CONTENTION: "contention", Cause.WARM_UP: "warm_up", Cause.UNRECORDED: "other",
+}  # fmt: skip
+# As docs/causes/README.md says it.
+_MEANINGS = {
+    Cause.COMPILATION: "Steps trace or compile a program again instead of running it.",
+    Cause.INPUT: "Steps wait for their next batch.",
+    Cause.PYTHON: "The program's own Python runs on the thread of the steps while the device idles.",
+    Cause.SYNCHRONIZATION: "The host waits for a result, and the device runs dry after it.",
+    Cause.CALLBACKS: "The device or the training loop calls back into Python and waits.",
+    Cause.DISPATCH: "Many small programs or kernels: launching takes longer than running.",
+    Cause.PERIODIC: "Checkpoints, evaluation, logging or garbage collection every n-th step.",
+    Cause.COMPUTE: "The device works all the time: its operations are the limit.",
+    Cause.COMMUNICATION: "Devices exchange data, or wait for the slowest of them.",
+    Cause.TRANSFERS: "The device waits for copies, offloaded arrays or free memory.",
+    Cause.CONTENTION: "Threads compete for the GIL, for processors or for a pool.",
+    Cause.WARM_UP: "The first steps compile, fill buffers or try out kernels.",
+    Cause.UNRECORDED: "The trace does not show it; another capture option would.",
+}
 
 
-def findings_table(found: Diagnosis) -> Table:
+def cause_color(cause: Cause, kind: str) -> str:
+    """The color of a cause's time: that of the steps' category where it is the same time. `kind`: what computes (CPU, GPU, TPU)."""
+    return _COLORS.get(cause, "host" if kind == "CPU" else "compute")
+
+
+def findings_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """One row per finding, by gain."""
     rows = found.findings
     places = [_place(one) for one in rows]
@@ -21,6 +48,7 @@ def findings_table(found: Diagnosis) -> Table:
         "Findings",
         (
             text_column("cause", "Cause", [one.cause.label for one in rows]),
+            text_column("color", "Color", [cause_color(one.cause, kind) for one in rows]),
             text_column("finding", "Finding", [one.sentence for one in rows]),
             text_column("reason", "Why it costs time", [one.reason for one in rows]),
             text_column("culprit", "Culprit", [one.culprit.title.replace("`", "") for one in rows], "What to change"),
@@ -34,26 +62,35 @@ def findings_table(found: Diagnosis) -> Table:
             text_column("confidence", "Confidence", [one.confidence for one in rows]),
             text_column("capture_option", "Capture with", [one.capture_option for one in rows], "Where this trace cannot show the culprit"),
             text_column("docs", "More", [one.docs for one in rows]),
+            text_column("meaning", "What the cause is", [_MEANINGS[one.cause] for one in rows]),
             text_column("evidence", "Evidence", ["; ".join(part.text for part in one.evidence) for one in rows]),
             text_column("evidence_host", "Host of the evidence", [place.host if place else "" for place in places]),
             _number("evidence_start_ps", "Evidence from", [place.start_ps if place else _NAN for place in places], "ps"),
             _number("evidence_end_ps", "Evidence to", [place.end_ps if place else _NAN for place in places], "ps"),
         ),
-        "by gain; mean over the steps",
+        f"by gain; {_base(found, n_hosts)}",
     )
 
 
-def causes_table(found: Diagnosis) -> Table:
+def causes_table(found: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """Mean time per step of each cause; the times add up to the step."""
     return Table(
         "Causes",
         (
             text_column("cause", "Cause", [one.cause.label for one in found.causes]),
+            text_column("color", "Color", [cause_color(one.cause, kind) for one in found.causes]),
+            text_column("meaning", "What the cause is", [_MEANINGS[one.cause] for one in found.causes]),
             _number("time_ps", "Time per step", [one.time_ps for one in found.causes], "ps"),
             _number("share", "Share of the step", [one.share for one in found.causes], "fraction"),
         ),
-        "every moment has one cause",
+        f"every moment has one cause; {_base(found, n_hosts)}",
     )
+
+
+def _base(found: Diagnosis, n_hosts: int) -> str:
+    if found.n_steps == 1:
+        return "of one step"
+    return f"mean over {found.n_steps} steps" if n_hosts == 1 else f"mean over the steps of {n_hosts} hosts, each with all of its own"
 
 
 def _place(finding: Finding) -> Evidence | None:

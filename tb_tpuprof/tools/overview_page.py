@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tb_tpuprof.analysis.category_sentence import sum_categories, told_by_category
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
@@ -19,25 +21,28 @@ from tb_tpuprof.analysis.pytorch_steps import loader_sentence
 from tb_tpuprof.analysis.recommend import Finding, apart_finding, finding, on_worst_host
 from tb_tpuprof.analysis.roof_excess import excess_notices
 from tb_tpuprof.analysis.roofline import first_roofs
+from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.analysis.summary import summary
 from tb_tpuprof.analysis.utilization import sum_utilization
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.findings_tables import causes_table, findings_table
+from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
 from tb_tpuprof.tools.overview_scalars import Run, environment, scalars
 from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
-from tb_tpuprof.tools.why import diagnosis
+from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"
+_STANDS_OUT = 1.5  # times the median step
 _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that nothing traced
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
     parts = session.map(summary, hosts, host_evidence)
-    why = diagnosis(session, hosts, str(params["step"]))
+    step = str(params["step"])
+    why = diagnosis(session, hosts, step)
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
@@ -46,10 +51,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     )  # fmt: skip
     found = _with_details(_found(run), run, hosts)
     stage = _slow_stage(session, run, found)
-    verdict = _verdict(found, run, hosts, stage)
-    if not facts.common.is_disjoint and why.is_detailed:
-        verdict = _diagnosed(why, verdict, bool(stage))
     kind = facts.kind
+    verdict = _verdict(found, run, stage, _steps_to_look_at(run, hosts, step, why.is_detailed))
+    if (not facts.common.is_disjoint or step) and why.is_detailed:
+        verdict = _diagnosed(why, verdict, stage, bool(step))
+        verdict = replace(verdict, category=cause_color(why.top.cause if why.top else Cause.COMPUTE, kind))
     tables = {
         "steps": steps_table(run.steps, kind),
         "breakdown": breakdown_table(run.steps, kind),
@@ -58,7 +64,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "recommendations": _recommendations(found, run, verdict),
     }
     if why.is_detailed:
-        tables |= {"findings": findings_table(why), "causes": causes_table(why)}
+        tables |= {"findings": findings_table(why, kind, len(hosts)), "causes": causes_table(why, kind, len(hosts))}
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run))
@@ -108,8 +114,8 @@ def _recommendations(found: Finding, run: Run, verdict: Verdict) -> Table:
     return Table("Recommendations", columns)
 
 
-def _verdict(found: Finding, run: Run, hosts: tuple[str, ...], stage: tuple[str, ...]) -> Verdict:
-    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slowest step, the operations."""
+def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple[NextStep, ...]) -> Verdict:
+    """The finding, and the way on: the input pipeline where it waits, hosts that differ, the slow steps, the operations."""
     steps_to: list[NextStep] = []
     if stage:
         steps_to.append(NextStep("See the slow stage of the tf.data pipeline", TF_DATA_TOOL))
@@ -117,19 +123,19 @@ def _verdict(found: Finding, run: Run, hosts: tuple[str, ...], stage: tuple[str,
         steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
     if not are_alike(run.hosts) and not run.facts.common.is_disjoint:
         steps_to.append(NextStep("See what the slowest host does otherwise", "pod_viewer"))
-    steps_to.append(_slowest_step(run, hosts))
+    steps_to += slow_steps
     steps_to.append(NextStep("See which operations take the time", _ops_tool(run.facts.kind)))
     slowest_one = "" if run.facts.common.is_disjoint else slowest_host(run.hosts)
     details = (*stage, *found.details, *([slowest_one] if slowest_one else []))
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
 
 
-def _diagnosed(why: Diagnosis, verdict: Verdict, has_stage: bool) -> Verdict:
-    """The top finding, its reason and what to do first; then what else the verdict has to say, or the stage that is the reason."""
-    top = why.top
-    told = (top.reason, top.fix) if top and not (has_stage and top.cause == Cause.INPUT) else ()
-    color = COLORS.get(why.category, "")
-    return replace(verdict, level=why.level, text=why.text, category=color, details=(*(text for text in told if text), *verdict.details))
+def _diagnosed(why: Diagnosis, verdict: Verdict, stage: tuple[str, ...], of_step: bool) -> Verdict:
+    """The top finding, its reason and what to do first, or the stage that is the reason; then what else there is to say of all steps."""
+    told, rest = tuple(text for text in (why.top.reason, why.top.fix) if text) if why.top else (), verdict.details
+    if stage and why.top and why.top.cause == Cause.INPUT:
+        told, rest = stage, rest[len(stage) :]
+    return replace(verdict, level=why.level, text=why.text, details=told if of_step else (*told, *rest))
 
 
 def _ops_tool(kind: str) -> str:
@@ -137,17 +143,37 @@ def _ops_tool(kind: str) -> str:
     return "op_profile" if kind == "TPU" else "framework_op_stats"
 
 
-def _slowest_step(run: Run, hosts: tuple[str, ...]) -> NextStep:
-    """To the longest step of all hosts, on its host, by that host's own times; to the timeline where there are no steps."""
-    with_steps = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
-    if not with_steps:
-        return NextStep("Look at the timeline in the trace viewer", "trace_viewer")
-    host, steps = max(with_steps, key=lambda pair: int(pair[1].duration_ps.max()))
-    slowest = int(steps.duration_ps.argmax())
-    start, end = int(steps.start_ps[slowest]), int(steps.start_ps[slowest] + steps.duration_ps[slowest])
-    name = steps.name[slowest] if len(hosts) == 1 else f"{steps.name[slowest]} of {host}"
-    window = {"hosts": host, "start_ps": str(start), "end_ps": str(end)}
-    return NextStep(f"Look at the slowest step ({name}) in the trace viewer", "trace_viewer", window)
+def _steps_to_look_at(run: Run, hosts: tuple[str, ...], step: str, is_explained: bool) -> tuple[NextStep, ...]:
+    """To the asked or the longest step on the timeline; before it, where the longest one stands out, to why it is so long."""
+    places = _places(run, hosts, step)
+    if not places:
+        return (NextStep("Look at the timeline in the trace viewer", "trace_viewer"),)
+    host, steps, row = max(places, key=lambda place: int(place[1].duration_ps[place[2]]))
+    start, time = int(steps.start_ps[row]), int(steps.duration_ps[row])
+    name = steps.name[row] if len(hosts) == 1 else f"{steps.name[row]} of {host}"
+    which = f"step {name}" if step else f"the slowest step ({name})"
+    look = NextStep(
+        f"Look at {which} in the trace viewer", "trace_viewer", {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)}
+    )
+    return (look,) if step or not is_explained else (*_why_so_long(run.steps), look)
+
+
+def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:
+    """To the explanation of the longest step, where it stands out."""
+    if not len(steps):
+        return ()
+    row, median = int(steps.duration_ps.argmax()), float(np.median(steps.duration_ps))
+    time = int(steps.duration_ps[row])
+    if time < _STANDS_OUT * median:
+        return ()
+    return (NextStep(f"See why step {steps.name[row]} took {against_median(time, median)}", "overview_page", {"step": steps.name[row]}),)
+
+
+def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Steps, int]]:
+    """The asked step of each host that has it, else each one's longest: the host, its steps and the row."""
+    each = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
+    rows = [(host, steps, place_of(steps.name, step) if step else int(steps.duration_ps.argmax())) for host, steps in each]
+    return [(host, steps, row) for host, steps, row in rows if row is not None]
 
 
 def _excesses(run: Run) -> tuple[Diagnostic, ...]:

@@ -17,6 +17,10 @@ const CATEGORIES: Record<string, string> = {
   compute_low: '--q-6',
   collective_wait: '--q-9',
   recv: '--q-4',
+  callback: '--q-6',
+  periodic: '--q-9',
+  contention: '--q-4',
+  warm_up: '--q-7',
 };
 
 /** How many colours the palette for names has: tokens --q-0 … --q-9. */

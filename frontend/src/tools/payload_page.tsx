@@ -26,9 +26,11 @@ export interface PayloadPageProps extends ToolProps {
   /** `columns` for what may be large: it is read and decoded beside the main thread. */
   format?: 'json' | 'columns';
   content: (payload: Payload) => ComponentChildren;
+  /** Beside the verdict: what of the run it speaks of. */
+  beside?: (payload: Payload) => ComponentChildren;
 }
 
-export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, format = 'json', content }: PayloadPageProps): VNode {
+export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, format = 'json', content, beside }: PayloadPageProps): VNode {
   const asked = serverParams(info, params);
   const { data, error, isLoading, retry } = usePayloadEarly({ tool: info.name, run, hosts, params: asked }, early, format);
   if (error) {
@@ -42,7 +44,14 @@ export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnost
   return (
     <div class="tool-page" aria-busy={isLoading}>
       <DiagnosticsBanner items={urgent} />
-      <VerdictOf verdict={data.verdict} />
+      {beside ? (
+        <div class="verdict-row">
+          <VerdictOf verdict={data.verdict} />
+          {beside(data)}
+        </div>
+      ) : (
+        <VerdictOf verdict={data.verdict} />
+      )}
       {content(data)}
     </div>
   );

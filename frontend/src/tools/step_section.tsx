@@ -1,9 +1,9 @@
 /** A payload's steps as a chart, with the zoom in the link. */
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Table } from '../api/types';
 import { plural } from '../base/units';
-import { StepChart, type StepShare } from '../widgets/step_chart';
+import { StepChart, type StepChartProps, type StepShare } from '../widgets/step_chart';
 import { seriesOf, stepNames } from './steps';
 import type { ToolProps } from './tool';
 
@@ -13,9 +13,11 @@ interface StepSectionProps extends Pick<ToolProps, 'params' | 'setParams'> {
   breakdown?: Table | undefined;
   share?: StepShare;
   note?: string;
+  choice?: StepChartProps['choice'];
+  tools?: ComponentChildren;
 }
 
-export function StepSection({ steps, breakdown, share, note, params, setParams }: StepSectionProps): VNode {
+export function StepSection({ steps, breakdown, share, note, choice, tools, params, setParams }: StepSectionProps): VNode {
   const names = useMemo(() => stepNames(steps), [steps]);
   const series = useMemo(() => seriesOf(steps, breakdown), [steps, breakdown]);
   return (
@@ -25,6 +27,8 @@ export function StepSection({ steps, breakdown, share, note, params, setParams }
       names={names}
       series={series}
       {...(share ? { share } : {})}
+      choice={choice}
+      tools={tools}
       zoom={params['steps']}
       onZoom={(zoom) => setParams({ steps: zoom }, 'replace')}
     />

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { breakdownOf, seriesOf, spreadText, stepNames } from './steps';
+import { breakdownOf, seriesOf, spreadText, stepNames, stepRow, stepTitle } from './steps';
 import { tableOf } from './testing';
 
 describe('the series of steps', () => {
@@ -37,6 +37,21 @@ describe('the series of steps', () => {
     const table = tableOf({ category: ['Enqueuing', 'Other'], color: ['launch', 'idle'], time_ps: [3, 7], fraction: [0.3, 0.7], meaning: ['Sending', ''] });
     expect(breakdownOf(table).parts.map(({ title, avgPs, sdPs, meaning }) => [title, avgPs, sdPs, meaning])).toEqual([['Other', 7, null, ''], ['Enqueuing', 3, null, 'Sending']]);
     expect(breakdownOf(tableOf({ category: ['Enqueuing'], color: [''], time_ps: [0], fraction: [null] })).parts).toEqual([]);
+  });
+});
+
+describe('one step', () => {
+  it.each([
+    ['train 41', 1],
+    ['41', 1],
+    ['4', 0],
+    ['1', -1],
+    ['', -1],
+    [undefined, -1],
+  ])('%s is row %s', (step, row) => expect(stepRow(['train 4', 'train 41', 'eval 41'], step)).toBe(row));
+
+  it('is called a step, once', () => {
+    expect(['train 41', '7', 'Step 3'].map(stepTitle)).toEqual(['Step train 41', 'Step 7', 'Step 3']);
   });
 });
 

@@ -89,6 +89,18 @@ export function stepNames(steps: Table): string[] {
   });
 }
 
+/** The row of the step with that name, else of the first with that number; -1: there is none. */
+export function stepRow(names: readonly string[], step: string | undefined): number {
+  if (!step) return -1;
+  const row = names.indexOf(step);
+  return row >= 0 ? row : names.findIndex((name) => name.slice(name.lastIndexOf(' ') + 1) === step);
+}
+
+/** "Step train 41". */
+export function stepTitle(name: string): string {
+  return /^step/i.test(name) ? name : `Step ${name}`;
+}
+
 /** "± 3 % · 38 % to 51 %": how far steps are from the average; empty where they are all alike. */
 export function spreadText(sd: number | null, min: number | null, max: number | null, unit: string): string {
   if (min !== null && min === max) return '';

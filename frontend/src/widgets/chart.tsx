@@ -19,6 +19,8 @@ export interface ChartProps {
   /** What a screen reader says; up to a colon it is also the image's file name. */
   label: string;
   on?: Record<string, (event: unknown) => void>;
+  /** A click anywhere above or below a category's place on the axis. */
+  onColumn?: ((at: number) => void) | undefined;
 }
 
 /** One line of a chart's tooltip. */
@@ -29,7 +31,7 @@ export interface TipLine {
 }
 
 /** The content of a tooltip as elements: ECharts would make HTML of a string. */
-export function tipElement(title: string, lines: readonly TipLine[]): HTMLElement {
+export function tipElement(title: string, lines: readonly TipLine[], hint = ''): HTMLElement {
   const box = document.createElement('div');
   box.className = 'chart-tip';
   const heading = document.createElement('b');
@@ -44,6 +46,11 @@ export function tipElement(title: string, lines: readonly TipLine[]): HTMLElemen
     const value = document.createElement('i');
     value.textContent = line.value;
     box.append(dot, name, value);
+  }
+  if (hint) {
+    const last = document.createElement('small');
+    last.textContent = hint;
+    box.append(last);
   }
   return box;
 }
@@ -77,6 +84,23 @@ export function axisStyle(color: Colors): Record<string, unknown> {
   };
 }
 
+/** The column under the pointer: bars may be a pixel high. */
+function followColumns(chart: EChartsType, choose: () => ((at: number) => void) | undefined): void {
+  const columnAt = ({ offsetX, offsetY }: { offsetX: number; offsetY: number }): number | null => {
+    if (!choose() || !chart.containPixel('grid', [offsetX, offsetY])) return null;
+    const at = Number(chart.convertFromPixel({ xAxisIndex: 0 }, offsetX));
+    return Number.isFinite(at) ? at : null;
+  };
+  const surface = chart.getZr();
+  surface.on('mousemove', (event) => {
+    if (columnAt(event) !== null) surface.setCursorStyle('pointer');
+  });
+  surface.on('click', (event) => {
+    const at = columnAt(event);
+    if (at !== null) choose()?.(at);
+  });
+}
+
 function useChart(props: ChartProps): { box: { current: HTMLDivElement | null }; chart: { current: EChartsType | null } } {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<EChartsType | null>(null);
@@ -92,6 +116,7 @@ function useChart(props: ChartProps): { box: { current: HTMLDivElement | null };
       if (isGone || !box.current) return;
       chart.current = init(box.current);
       for (const name of Object.keys(latest.current.on ?? {})) chart.current.on(name, (event: unknown) => latest.current.on?.[name]?.(event));
+      followColumns(chart.current, () => latest.current.onColumn);
       draw();
       resize.observe(box.current);
     });

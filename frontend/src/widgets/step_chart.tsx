@@ -3,7 +3,7 @@
  * the band that it spans. One axis of steps for both; a slider zooms where there are many steps.
  */
 import type { EChartsCoreOption } from 'echarts/core';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { exactText, format, scaleFor, UNKNOWN } from '../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from './chart';
@@ -15,6 +15,8 @@ const BARS_PX = 220;
 const SHARE_PX = 120;
 const LEFT_PX = 52;
 const RIGHT_PX = 52;
+/** Of the steps beside the chosen one. */
+const FAINT = 0.38;
 
 export interface StepSeries {
   name: string;
@@ -43,9 +45,13 @@ export interface StepChartProps {
   share?: StepShare;
   zoom: string | undefined;
   onZoom: (zoom: string | undefined) => void;
+  /** A click chooses a step; `hint` says in the tooltip what for. */
+  choice?: { row: number; choose: (row: number) => void; hint: string } | undefined;
+  /** Controls before the legend. */
+  tools?: ComponentChildren;
 }
 
-interface Drawn extends Pick<StepChartProps, 'names' | 'share' | 'axisName'> {
+interface Drawn extends Pick<StepChartProps, 'names' | 'share' | 'axisName' | 'choice'> {
   series: readonly StepSeries[];
   zoom: [number, number] | null;
 }
@@ -54,7 +60,7 @@ interface TipParams {
   dataIndex: number;
 }
 
-function tip({ names, series, share }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
+function tip({ names, series, share, choice }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
   return (params) => {
     const at = params[0]?.dataIndex ?? 0;
     const total = series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
@@ -65,7 +71,7 @@ function tip({ names, series, share }: Drawn, color: Colors): (params: TipParams
       lines.push({ color: 'transparent', name: share.band.title, value: ends.join(' to ') });
     }
     if (share?.who) lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[at] ?? UNKNOWN });
-    return tipElement(`${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines);
+    return tipElement(`${/^\d/.test(names[at] ?? '') ? 'Step ' : ''}${names[at] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`, lines, choice && choice.row !== at ? choice.hint : '');
   };
 }
 
@@ -81,12 +87,14 @@ function zoomOption({ names, zoom, share }: Drawn, color: Colors): EChartsCoreOp
   };
 }
 
-function barSeries({ names, series }: Drawn, factor: number, color: Colors): object[] {
+function barSeries({ names, series, choice }: Drawn, factor: number, color: Colors): object[] {
+  const isFaint = (at: number): boolean => choice !== undefined && choice.row >= 0 && choice.row !== at;
+  const item = (value: number | null, at: number): unknown => (value === null ? null : isFaint(at) ? { value: value / factor, itemStyle: { opacity: FAINT } } : value / factor);
   return series.map(({ title, token, values }) => ({
     type: 'bar',
     stack: 'step',
     name: title,
-    data: values.map((value) => (value === null ? null : value / factor)),
+    data: values.map(item),
     itemStyle: { color: color(token) },
     barMaxWidth: 56,
     barCategoryGap: names.length > 200 ? '0%' : '12%',
@@ -159,7 +167,7 @@ function labelOf(title: string, { names, series, share }: Drawn): string {
   return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
 }
 
-export function StepChart({ title, note, names, axisName, series: all, share, zoom, onZoom }: StepChartProps): VNode | null {
+export function StepChart({ title, note, names, axisName, series: all, share, zoom, onZoom, choice, tools }: StepChartProps): VNode | null {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   if (!names.length || !all.length) return null;
   const series = all.filter(({ name }) => !hidden.has(name));
@@ -168,15 +176,22 @@ export function StepChart({ title, note, names, axisName, series: all, share, zo
     if (!next.delete(name)) next.add(name);
     setHidden(next);
   };
-  const drawn: Drawn = { names, series, zoom: parseZoom(zoom, names.length), ...(share ? { share } : {}), ...(axisName === undefined ? {} : { axisName }) };
+  const drawn: Drawn = { names, series, zoom: parseZoom(zoom, names.length), ...(share ? { share } : {}), ...(axisName === undefined ? {} : { axisName }), choice };
   const first = series[0]?.values;
+  const end = (
+    <>
+      {tools}
+      <Legend items={all} hidden={hidden} onToggle={toggle} />
+    </>
+  );
   return (
-    <Section title={title} note={note} end={<Legend items={all} hidden={hidden} onToggle={toggle} />}>
+    <Section title={title} note={note} end={end}>
       <Chart
         label={labelOf(title, drawn)}
         height={heightOf(names.length, Boolean(share))}
-        optionKey={`${[...hidden].join()}|${names.length}|${names[0]}|${first?.[0]}|${first?.at(-1)}|${share?.values[0]}`}
+        optionKey={`${[...hidden].join()}|${names.length}|${names[0]}|${first?.[0]}|${first?.at(-1)}|${share?.values[0]}|${choice?.row}`}
         option={(color) => stepOption(drawn, color)}
+        onColumn={choice?.choose}
         on={{ datazoom: (event) => onZoom(zoomText(event, names.length)) }}
       />
     </Section>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +15,10 @@ from tb_tpuprof.units import format_fraction, format_time
 
 _LEAST = 0.03  # of the step: what costs less is no finding
 _BAD = 0.20
-_CALM = ("compute", "computing on the host")
+_LEADS = {
+    Cause.COMPILATION: "compilation-bound", Cause.INPUT: "input-bound", Cause.PYTHON: "Python-bound", Cause.CALLBACKS: "callback-bound",
+    Cause.DISPATCH: "dispatch-bound", Cause.TRANSFERS: "transfer-bound", Cause.COMMUNICATION: "communication-bound",
+}  # fmt: skip
 
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
@@ -39,13 +43,15 @@ def findings(host: HostEvidence) -> list[Finding]:
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
-    """Findings of one cause and culprit on all hosts as one, their means; of some hosts alone under the worst of these."""
+    """Findings of one cause and culprit on all hosts as the worst of them; of some hosts alone under the worst host's name."""
     if len(each) == 1:
         return [replace(one, host="") for one in each[0][1]]
-    groups: dict[tuple[Cause, Culprit], list[Finding]] = {}
+    groups: dict[tuple[Cause, Culprit, int], list[Finding]] = {}
     for _, found in each:
+        seen: Counter[tuple[Cause, Culprit]] = Counter()  # a host can have several findings of one culprit: two periods
         for one in found:
-            groups.setdefault((one.cause, one.culprit), []).append(one)
+            groups.setdefault((one.cause, one.culprit, seen[one.cause, one.culprit]), []).append(one)
+            seen[one.cause, one.culprit] += 1
     result = []
     for same in groups.values():
         worst = max(same, key=lambda one: one.share)
@@ -59,7 +65,8 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
                 )
             )
         else:
-            result.append(replace(worst, host=""))
+            # The numbers are still those of the worst host, whose step may be longer than the mean.
+            result.append(replace(worst, host="", base=f"of {worst.host}'s mean step"))
     return result
 
 
@@ -67,7 +74,7 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     top = next((one for one in ranked if one.cause != Cause.WARM_UP), None)
     if top:
         level: Level = "bad" if top.share >= _BAD else "warn"
-        return top.sentence, level
+        return _led(top, level), level
     host = max(hosts, key=lambda one: one.step_ps)
     computing = host.share(host.time_ps(Cause.COMPUTE))
     where = "on the host" if host.kind == "CPU" else f"on the {host.kind}"
@@ -76,3 +83,13 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     if computing < 1 - 2 * _BAD:
         text = f"No single cause takes much of the step of {format_time(host.step_ps)}: {format_fraction(computing)} of it is computing."
     return text, "good"
+
+
+def _led(top: Finding, level: Level) -> str:
+    """A finding's sentence behind what it makes of the run."""
+    lead = _LEADS.get(top.cause, "")
+    if not lead:
+        return top.sentence
+    how = "Highly " if level == "bad" else "Moderately "
+    sentence = top.sentence if top.sentence.startswith(("On ", "`")) else top.sentence[0].lower() + top.sentence[1:]
+    return f"{how}{lead}: {sentence}"

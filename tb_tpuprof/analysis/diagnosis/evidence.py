@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
@@ -53,6 +54,7 @@ class HostEvidence:
     warming: Warming | None
     top_op: tuple[str, float] | None
     is_detailed: bool
+    turns_ps: Int64s
     device: DeviceEvidence | None = None
 
     @property
@@ -77,7 +79,8 @@ class HostEvidence:
         """The same of one of the steps alone, by its place."""
         at = slice(number, number + 1)
         return replace(
-            self, names=self.names[at], start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
+            self, turns_ps=self.turns_ps[at], names=self.names[at],
+            start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
             parts=tuple(replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()),
             syncs=tuple(sync.of_step(number) for sync in self.syncs), gaps=tuple(gap.of_step(number) for gap in self.gaps),
             calls=self.calls.of_step(number), device=self.device.of_one_step() if self.device else None,
@@ -90,14 +93,16 @@ def host_evidence(trace: Trace) -> HostEvidence:
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, between = synchronizing(trace), gaps(trace)
-    kept, periods = without_periodic(parts(trace), calls, steps.duration_ps)
-    kept = between_calls(behind_waits(kept, syncs), between, calls)
+    beside = threads_beside(trace)
+    kept, periods = without_periodic(from_producers(parts(trace), beside), calls, steps.duration_ps)
+    turns = device_turns(trace)
+    kept = between_calls(behind_waits(in_turns(kept, turns, syncs), syncs), between, calls)
     ops = op_stats(trace)
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
     return HostEvidence(
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
-        steps.duration_ps, kept, periods, calls, syncs, between, threads_beside(trace), warming(trace),
-        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None,
-        step_pieces(trace)[1] is not None, device_evidence(trace),
+        steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
+        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
+        turns, device_evidence(trace),
     )  # fmt: skip

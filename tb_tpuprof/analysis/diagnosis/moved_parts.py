@@ -13,11 +13,14 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.parts import Part
 from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM, Calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
+from tb_tpuprof.analysis.step_classes import TimeClass
 
 Int64s = npt.NDArray[np.int64]
 MANY = 8  # calls per step that are many
 _PER_STEP = 0.8
+_TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait")
 _LEAST = 0.03  # of the step
 
 
@@ -30,6 +33,29 @@ def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync]) -> tuple[Part, ..
             continue
         return _moved(parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call)
     return tuple(parts)
+
+
+def from_producers(parts: Sequence[Part], beside: Sequence[Beside]) -> tuple[Part, ...]:
+    """What a step waits for in a queue is input where another Python thread hands things over: that thread's function is the culprit."""
+    producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
+    if producer is None:
+        return tuple(parts)
+    return tuple(
+        replace(part, cause=Cause.INPUT, culprit=producer.culprit)
+        if part.cause == Cause.PYTHON and part.klass == TimeClass.HOST_WAIT and part.call in _TAKES
+        else part
+        for part in parts
+    )
+
+
+def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> tuple[Part, ...]:
+    """What devices compute one after the other is the wait's between them."""
+    whole = sum(int(part.time_ps.sum()) for part in parts)
+    if not whole or int(turns_ps.sum()) < _LEAST * whole:
+        return tuple(parts)
+    wait = max(syncs, key=lambda sync: int(sync.per_step.sum()), default=None)
+    culprit, call = (wait.culprit, wait.call) if wait else (Culprit(), "")
+    return _moved(parts, turns_ps, (Cause.COMPUTE,), Cause.SYNCHRONIZATION, culprit, call)
 
 
 def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], calls: Calls) -> tuple[Part, ...]:

@@ -21,13 +21,14 @@ from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
 from tb_tpuprof.analysis.step_waits import innermost, nearest
-from tb_tpuprof.analysis.step_windows import Windows, clipped
+from tb_tpuprof.analysis.step_windows import Windows, clipped, windows_of
 from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.trace.trace import Trace
@@ -53,10 +54,11 @@ BY_CLASS = {
     TimeClass.DEVICE_COMPUTE_32: Cause.COMPUTE,
     TimeClass.DEVICE_COMPUTE_16: Cause.COMPUTE,
 }
-_OPEN_TO_CLAIMS = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
+_OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
 # Within a class, what counts where several threads do different things.
 _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
+COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
 @dataclass(frozen=True)
@@ -144,19 +146,26 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
     is_callback = names(trace).claim == _NUMBER[Cause.CALLBACKS]
     if not is_callback.any():
         return
-    rows = np.flatnonzero(is_callback[trace.events["metadata"]])
+    of_steps = groups(trace).group >= 0  # those of input pipelines are no callbacks of a step
+    rows = np.flatnonzero(is_callback[trace.events["metadata"]] & (of_steps | ~of_steps.any()))
     own = np.unique(trace.event_line[pieces.event[pieces.named >= 0]])
-    windows = Windows(steps.number, steps.start_ps, steps.start_ps + steps.duration_ps, steps.how)
+    windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in np.setdiff1d(np.unique(trace.event_line[rows]), own).tolist():
         of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         parent = parents(trace)[of_line].astype(np.int32)
         parent[parent >= 0] -= of_line.start
         start, end, owner = innermost(trace, of_line, parent)
-        inside = (nearest(parent, is_callback[trace.events["metadata"][of_line]]) >= 0)[owner]
-        which, at, begin, stop = clipped(start[inside], end[inside], windows)
-        event = owner[inside][which].astype(np.int64) + of_line.start
-        klass = np.full(len(which), TimeClass.HOST_COMPUTE, np.uint8)
-        yield Pieces(begin, stop, klass, at, np.full(len(which), -1, np.int64), event)
+        chosen = np.zeros(len(parent), np.bool_)
+        chosen[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
+        inside = (nearest(parent, chosen) >= 0)[owner]
+        # Each moment keeps the class that the steps give it, so that the times of a class still add up to the class's.
+        for klass in _OPEN_TO_CLAIMS:
+            mine = np.flatnonzero((pieces.klass == klass) & ((pieces.named >= 0) | (trace.event_line[pieces.event] == line)))
+            mine = mine[np.argsort(pieces.start[mine], kind="stable")]
+            counted = Windows(pieces.step[mine], pieces.start[mine], pieces.end[mine], steps.how) if klass else windows
+            which, at, begin, stop = clipped(start[inside], end[inside], counted)
+            event = owner[inside][which].astype(np.int64) + of_line.start
+            yield Pieces(begin, stop, np.full(len(which), klass, np.uint8), counted.group[at], np.full(len(which), -1, np.int64), event)
 
 
 def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
@@ -180,9 +189,9 @@ def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:
-    if row < 0:
+    text = trace.strings.get(int(trace.metadata["name"][row])) if row >= 0 else ""
+    if not text.strip("$ "):
         return Culprit()
-    text = trace.strings.get(int(trace.metadata["name"][row]))
     frame = frame_of(text)
     if frame:
         return Culprit("function", frame.function, frame.file, frame.line)
@@ -228,7 +237,7 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     known = names(trace)
     at = pieces.event[mine] - rows.start
     klass = pieces.said[mine]
-    origin = _origins(known.origin[metadata], parent)
+    origin = origins(known.origin[metadata], parent)
     claim = _strongest(known.claim[metadata], known.strength[metadata], parent)
     open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
     cause = found.cause[mine]
@@ -258,6 +267,8 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     program = nearest(parent, _is_program(trace, metadata))
     compiles = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] >= 0)
     culprit[compiles] = metadata[program[at[compiles]]]
+    traces = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] < 0) & (calls >= 0)
+    culprit[traces] = metadata[calls[traces]]
     inside = open_ & (cause == _NUMBER[Cause.CALLBACKS])
     below = inside & ~((users >= 0) & (users > claim[at]))
     culprit[below] = metadata[claim[at[below]]]
@@ -268,7 +279,7 @@ def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told
     found.call[mine] = np.where((calls >= 0) & ~computed, metadata[np.maximum(calls, 0)], -1)
 
 
-def _origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
+def origins(origin: npt.NDArray[np.uint8], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """Whose each event is: a frame of a common file name is the library's where its caller is one, else the user's."""
     result: npt.NDArray[np.uint8] = origin.copy()
     common = origin == Origin.COMMON

@@ -18,8 +18,10 @@ from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM, Calls
 
 Int64s = npt.NDArray[np.int64]
 _FEW_STEPS = 8
+_FEW_SPIKES = 2
 _LEAST_STEP = 0.15  # of the median step: a smaller excess is noise more often than not
 _CLEAR = 5.0  # times the usual deviation
+_NONE = 0.02  # of the median step: as good as nothing
 
 
 @dataclass(frozen=True)
@@ -44,18 +46,20 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
     if n < _FEW_STEPS:
         return tuple(parts), ()
     usual = float(np.median(duration_ps))
+    groups: dict[tuple[Cause, Culprit], list[Part]] = {}
+    for part in parts:
+        groups.setdefault(_key(part), []).append(part)
+    totals: dict[tuple[Cause, Culprit], Int64s] = {key: np.sum([part.time_ps for part in mine], axis=0) for key, mine in groups.items()}
+    high = {key: found for key, total in totals.items() if (found := _of_part(key[0], total, usual, calls))}
     kept, periods = [], []
-    for key in dict.fromkeys(_key(part) for part in parts):
-        mine = [part for part in parts if _key(part) == key]
-        total: Int64s = np.sum([part.time_ps for part in mine], axis=0)
-        high = _spikes(total, usual)
-        if high is None:
+    for key, mine in groups.items():
+        if key not in high or _are_phases(high[key][1], list(high.values())):
             kept += mine
             continue
-        at, every = high
-        normal = np.median(np.delete(total, at))
+        at, every = high[key]
+        total = totals[key]
         excess = np.zeros(n, np.int64)
-        excess[at] = np.maximum(total[at] - int(normal), 0)
+        excess[at] = np.maximum(total[at] - int(np.median(np.delete(total, at))), 0)
         for part in mine:
             taken = np.where(total > 0, part.time_ps * (excess / np.maximum(total, 1)), 0).astype(np.int64)
             kept.append(replace(part, time_ps=part.time_ps - taken))
@@ -72,6 +76,36 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
     return tuple(part for part in kept if part.time_ps.any()), tuple(sorted(periods, key=lambda period: -period.mean_ps))
 
 
+def _of_part(cause: Cause, time: Int64s, usual: float, calls: Calls) -> tuple[npt.NDArray[np.intp], int] | None:
+    """The spikes of a part; computing varies by itself, so that it needs a program that these steps alone call, or three spikes."""
+    found = _spikes(time, usual)
+    if cause != Cause.COMPUTE:
+        return found
+    if found and (len(found[0]) > _FEW_SPIKES or _programs(calls, found[0], len(time))):
+        return found
+    for call in calls.of(PROGRAM):
+        at = np.flatnonzero(call.per_step)
+        every = _distance(at, len(time))
+        if every and float(np.median(time[at])) > float(np.median(np.delete(time, at))) + _NONE * usual:
+            return at, every
+    return None
+
+
+def _distance(at: npt.NDArray[np.intp], n: int) -> int:
+    """The distance of steps that are equally far apart and have none left out at the ends; 0 of others."""
+    if len(at) < 2 or len(at) * 2 > n:
+        return 0
+    every = np.diff(at)
+    if every.min() < 2 or every.max() != every.min() or every[0] * 2 > n:
+        return 0
+    return int(every[0]) if max(int(at[0]), n - 1 - int(at[-1])) < every[0] else 0
+
+
+def _are_phases(every: int, found: Sequence[tuple[npt.NDArray[np.intp], int]]) -> bool:
+    """Whether each of `every` successive steps has periodic work of its own: then these steps are phases of one, and none is special."""
+    return len({int(at[0]) % every for at, period in found if period == every}) == every
+
+
 def _key(part: Part) -> tuple[Cause, Culprit]:
     """What is looked at as one: a user's function, whatever it calls."""
     return part.cause, part.caller if part.caller.name and part.cause == Cause.DISPATCH else part.culprit
@@ -79,18 +113,18 @@ def _key(part: Part) -> tuple[Cause, Culprit]:
 
 def _spikes(time: Int64s, usual: float) -> tuple[npt.NDArray[np.intp], int] | None:
     """(steps, period) in which a part takes much longer, at equal distances; None where there are none such."""
-    middle = float(np.median(time))
-    deviation = float(np.median(np.abs(time - middle)))
-    high = np.flatnonzero(time - middle > max(_LEAST_STEP * usual, _CLEAR * deviation))
-    if len(high) < 2 or len(high) * 2 > len(time):
+    # The lower of two in the middle: where every second step is long, the usual one is short.
+    middle = float(np.percentile(time, 50, method="lower"))
+    deviation = float(np.percentile(np.abs(time - middle), 50, method="lower"))
+    is_rare = middle <= _NONE * usual  # most steps do nothing of it: how long the others take need not be alike
+    high = np.flatnonzero(time - middle > (_NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)))
+    every = _distance(high, len(time))
+    if not every:
         return None
-    every = np.diff(high)
-    if every.min() < 2 or every.max() != every.min() or every[0] * 2 > len(time):
+    above = time[high] - middle
+    if above.max() < _LEAST_STEP * usual or (not is_rare and above.min() * 2 < above.max()):
         return None
-    if (time[high] - middle).min() * 2 < (time[high] - middle).max():
-        return None
-    first, last = int(high[0]), len(time) - 1 - int(high[-1])
-    return (high, int(every[0])) if max(first, last) < every[0] else None
+    return high, every
 
 
 def _programs(calls: Calls, at: npt.NDArray[np.intp], n: int) -> tuple[str, ...]:

@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
+from tb_tpuprof.analysis.nesting import are_inside, parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import is_compilation
+from tb_tpuprof.analysis.step_windows import step_at, windows_of
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
-_CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
+_CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
 _INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
 
 
@@ -77,8 +78,8 @@ def step_calls(trace: Trace) -> Calls:
         [labels[a] == labels[b] for a, b in zip(metadata[above].tolist(), metadata[rows].tolist(), strict=True)], np.bool_
     )
     is_compile = np.array([label[0] == COMPILE for label in labels], np.bool_)
-    rows = rows[~twice & ~(is_compile[metadata[rows]] & _inside(trace, above, is_compile))]
-    at = _step_of(trace, rows, found_steps.start_ps, found_steps.start_ps + found_steps.duration_ps)
+    rows = rows[~twice & ~(is_compile[metadata[rows]] & are_inside(trace, rows, is_compile))]
+    at = step_at(windows_of(found_steps.start_ps, found_steps.duration_ps), trace.events["start_ps"][rows])
     rows, at = rows[at >= 0], at[at >= 0]
     counts: dict[tuple[str, str], Int64s] = {}
     for row in np.unique(metadata[rows]).tolist():
@@ -112,23 +113,3 @@ def _compiled(trace: Trace, rows: Rows, names: Sequence[str]) -> str:
             return above
         at = int(parent[at])
     return own
-
-
-def _inside(trace: Trace, above: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether a chosen event is around each, given what directly contains it."""
-    parent, at = parents(trace), above.copy()
-    found = np.zeros(len(above), np.bool_)
-    while (at >= 0).any():
-        open_ = at >= 0
-        found[open_] |= chosen[trace.events["metadata"][at[open_]]]
-        at[open_] = parent[at[open_]]
-    return found
-
-
-def _step_of(trace: Trace, rows: Rows, start: Int64s, end: Int64s) -> Int64s:
-    """The step in which each event begins, -1 for none."""
-    begin = trace.events["start_ps"][rows]
-    order = np.argsort(start, kind="stable")
-    at = np.searchsorted(start[order], begin, side="right") - 1
-    step = order[np.maximum(at, 0)].astype(np.int64)
-    return np.where((at >= 0) & (begin < end[step]), step, -1)

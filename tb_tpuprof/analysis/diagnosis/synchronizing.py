@@ -3,12 +3,14 @@
     thread   │dispatch│ float(loss): waits ──────────┤ Python ─────────┤
     device    ■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■   (nothing to do)
 
-Without the wait the Python would run while the device computes: up to the shorter of the two is lost. Whose work follows in the same
-function call or step annotation; a wait at the end of a step loses nothing that the step itself shows.
+A wait that no event is written for (`block_until_ready` of JAX) shows as Python that does nothing while the device computes, and goes
+on when it is done. Without the wait the Python would run while the device computes: up to the shorter of the two is lost. Whose work
+follows in the same function call or step annotation; a wait at the end of a step loses nothing that the step itself shows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,22 +20,28 @@ from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_waits import nearest
+from tb_tpuprof.analysis.step_waits import innermost, nearest
+from tb_tpuprof.analysis.step_windows import Windows, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+Covered = Callable[[Int64s], Int64s]
+_NEAR = 0.02  # of the step
+_LONG = 0.05
+_COVERED = 0.8
 
 
 @dataclass(frozen=True)
 class Sync:
-    """Calls of one kind by one function. `after_ps`: in each step the host's time behind the last of them in which nothing computed;
+    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which nothing computed;
     `computed_ps`: the time in which something did. `first_ps`, `last_ps`: one call, for the timeline.
     """
 
@@ -59,65 +67,74 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
         return ()
     known = names(trace)
     is_sync = known.claim == CAUSES.index(Cause.SYNCHRONIZATION)
-    computing = np.isin(pieces.klass, (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_16, TimeClass.DEVICE_COMPUTE_32)) & (
-        pieces.named < 0
-    )
+    computing = np.isin(pieces.klass, COMPUTES) & (pieces.named < 0)
     own_ops = (pieces.klass == TimeClass.HOST_COMPUTE) & (pieces.named >= 0) & known.is_op[trace.events["metadata"][pieces.event]]
     busy = union_cover(pieces.start[computing | own_ops], pieces.end[computing | own_ops])
-    found: dict[tuple[str, Culprit], list[tuple[int, int, int, int, int]]] = {}
+    found: dict[tuple[str, Culprit], list[tuple[int, int, int, int]]] = {}
+    windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in np.unique(trace.event_line[pieces.event[pieces.named >= 0]]).tolist():
-        for step, call, culprit, row, until in _on_line(trace, int(line), steps.start_ps, steps.start_ps + steps.duration_ps, is_sync):
-            begin = int(trace.events["start_ps"][row])
-            end = begin + int(trace.events["duration_ps"][row])
+        for step, key, begin, end, until in _on_line(trace, int(line), windows, is_sync, busy):
             free = until - end - int((busy(np.array([until])) - busy(np.array([end])))[0])
-            found.setdefault((call, culprit), []).append((step, begin, end, max(free, 0), until))
+            found.setdefault(key, []).append((step, begin, end, max(free, 0)))
     computed = busy(steps.start_ps + steps.duration_ps) - busy(steps.start_ps)
     result = [_sync(key, table, len(steps), computed) for key, table in found.items()]
     return tuple(sorted(result, key=lambda sync: (-int(sync.after_ps.sum()), -int(sync.per_step.sum()))))
 
 
-def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int, int]], n: int, computed: Int64s) -> Sync:
-    step, begin, end, free, _until = (np.array(column, np.int64) for column in zip(*table, strict=True))
-    after = np.zeros(n, np.int64)
-    np.maximum.at(after, step, free)
+def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int]], n: int, computed: Int64s) -> Sync:
+    step, begin, end, free = (np.array(column, np.int64) for column in zip(*table, strict=True))
+    after = np.bincount(step, weights=free, minlength=n).astype(np.int64)
     longest = int((end - begin).argmax())
     return Sync(*key, np.bincount(step, minlength=n).astype(np.int64), after, computed, int(begin[longest]), int(end[longest]))
 
 
 def _on_line(
-    trace: Trace, line: int, start: Int64s, end: Int64s, is_sync: npt.NDArray[np.bool_]
-) -> list[tuple[int, str, Culprit, int, int]]:
-    """(step, call, who calls it, event, until when its function or step goes on before it dispatches again) of each wait on a thread."""
+    trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
+) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int]]:
+    """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again) of a thread's waits."""
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents(trace)[rows].astype(np.int32)
     parent[parent >= 0] -= rows.start
     metadata = trace.events["metadata"][rows]
-    known = names(trace)
-    outer = nearest(parent, is_sync[metadata])
-    waits = np.flatnonzero(is_sync[metadata] & ((parent < 0) | (outer[np.maximum(parent, 0)] < 0)))
-    begin = trace.events["start_ps"][rows]
-    order = np.argsort(start, kind="stable")
-    at = np.searchsorted(start[order], begin[waits], side="right") - 1
-    waits, at = waits[at >= 0], order[at[at >= 0]]
-    inside = begin[waits] < end[at]
-    waits, at = waits[inside], at[inside]
-    user = nearest(parent, known.origin[metadata] == Origin.USER)
-    dispatches = np.flatnonzero(_is_dispatch(trace)[metadata])
+    begin = trace.events["start_ps"][rows].astype(np.int64)
     last = begin + trace.events["duration_ps"][rows]
-    result = []
+    outer = nearest(parent, is_sync[metadata])
+    named = np.flatnonzero(is_sync[metadata] & ((parent < 0) | (outer[np.maximum(parent, 0)] < 0)))
+    silent, silent_begin, silent_end = _silent(trace, rows, parent, (outer >= 0), windows, busy)
+    event = np.concatenate((named, silent))
+    start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
+    step = step_at(windows, start)
+    user = nearest(parent, origins(names(trace).origin[metadata], parent) == Origin.USER)
+    dispatches = np.sort(np.concatenate((begin[_is_dispatch(trace)[metadata]], start)))
     has_gpu = bool(planes(trace).gpus)
-    for wait, step in zip(waits.tolist(), at.tolist(), strict=True):
-        bound = int(end[step])
-        if user[wait] >= 0 and not has_gpu:  # a GPU goes on without its caller, so what the caller does next could be hidden, too
-            bound = min(bound, int(last[user[wait]]))
-        following = np.searchsorted(begin[dispatches], last[wait])
-        if following < len(dispatches):
-            bound = min(bound, int(begin[dispatches[following]]))
-        call = _text(trace, int(metadata[wait]))
-        result.append(
-            (step, call, _who(trace, int(metadata[user[wait]])) if user[wait] >= 0 else Culprit("call", call), wait + rows.start, bound)
-        )
-    return result
+    for at in np.flatnonzero(step >= 0).tolist():
+        row, who = int(event[at]), int(user[event[at]])
+        bound = int(windows.end[step[at]])
+        if who >= 0:
+            # A function that does nothing but wait is not whose work goes on.
+            around = who if last[who] > end[at] + (end[at] - start[at]) // 100 or parent[who] < 0 else int(user[parent[who]])
+            # A GPU goes on without its caller, so what the caller does next could be hidden, too.
+            bound = min(bound, int(last[around])) if around >= 0 and not has_gpu else bound
+        following = np.searchsorted(dispatches, end[at])
+        bound = min(bound, int(dispatches[following])) if following < len(dispatches) else bound
+        call = _text(trace, int(metadata[row]))
+        culprit = _who(trace, int(metadata[who])) if who >= 0 else Culprit("call", call)
+        yield int(step[at]), (call, culprit), int(start[at]), int(end[at]), max(bound, int(end[at]))
+
+
+def _silent(
+    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
+) -> tuple[Rows, Int64s, Int64s]:
+    """Stretches of frames without events of their own that end when the computing of others does: (innermost event, start, end)."""
+    start, end, owner = innermost(trace, rows, parent)
+    origin = names(trace).origin[trace.events["metadata"][rows]]
+    step = step_at(windows, start)
+    length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 1)
+    near = (length * _NEAR).astype(np.int64)
+    chosen = (step >= 0) & (origin[owner] >= Origin.USER) & ~in_sync[owner] & (end - start >= _LONG * length)
+    chosen &= busy(end) - busy(start) >= _COVERED * (end - start)
+    chosen &= (busy(end) - busy(end - near) >= 0.3 * near) & (busy(end + near) - busy(end) <= 0.3 * near)
+    return owner[chosen], start[chosen].astype(np.int64), end[chosen].astype(np.int64)
 
 
 def _is_dispatch(trace: Trace) -> npt.NDArray[np.bool_]:

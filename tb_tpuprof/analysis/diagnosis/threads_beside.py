@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
+from tb_tpuprof.analysis.diagnosis.parts import origins
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
@@ -62,12 +64,13 @@ def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | Non
     begin, stop, owner = innermost(trace, rows, parent)
     metadata = trace.events["metadata"][rows]
     waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0
-    user = nearest(parent, names(trace).origin[metadata] == Origin.USER)
+    is_users = origins(names(trace).origin[metadata], parent) == Origin.USER
+    user = nearest(parent, is_users)
     order = np.argsort(start, kind="stable")
     first, last = start[order], end[order]
-    at = np.minimum(np.searchsorted(last, begin, side="right"), len(first) - 1)
-    inside = np.maximum(np.minimum(stop, last[at]) - np.maximum(begin, first[at]), 0)
-    whole = int((last - first).sum())
+    covered = union_cover(first, last)
+    inside = covered(stop) - covered(begin)
+    whole = int(covered(last.max(keepdims=True))[0])
     runs = ~waits[owner]
     running, waiting = int(inside[runs].sum()), int(inside[~runs].sum())
     if not running + waiting or not whole:
@@ -75,7 +78,7 @@ def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | Non
     by = user[owner]
     known = by >= 0
     # What the thread sleeps or reads in is what takes its time, too, but not waiting for room in the queue.
-    puts = _puts(trace, metadata, parent)
+    puts = _puts(trace, metadata, parent, is_users)
     counted = known & ~(puts[owner] & ~runs)
     culprit = Culprit()
     if counted.any():
@@ -86,12 +89,14 @@ def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | Non
     return Beside(name, culprit, running / whole, waiting / whole, bool(puts.any()))
 
 
-def _puts(trace: Trace, metadata: npt.NDArray[np.integer], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def _puts(
+    trace: Trace, metadata: npt.NDArray[np.integer], parent: npt.NDArray[np.int32], is_users: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     """Whether each event is inside of a call that hands something over."""
     used = np.unique(metadata)
     hands = np.zeros(len(trace.metadata), np.bool_)
     for row in used.tolist():
         frame = frame_of(trace.strings.get(int(trace.metadata["name"][row])))
-        hands[row] = frame is not None and frame.function in _HANDS_OVER and not (frame.file and names(trace).origin[row] == Origin.USER)
-    found: npt.NDArray[np.bool_] = nearest(parent, hands[metadata]) >= 0
+        hands[row] = frame is not None and frame.function in _HANDS_OVER
+    found: npt.NDArray[np.bool_] = nearest(parent, hands[metadata] & ~is_users) >= 0
     return found

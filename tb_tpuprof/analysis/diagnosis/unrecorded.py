@@ -57,11 +57,12 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
     # When all that began before has ended, step by step.
     offset = step * (int(pieces.end.max()) + 1)
     reached = np.maximum.accumulate(pieces.end[order] + offset) - offset
+    until = order[np.maximum.accumulate(np.where(pieces.end[order] == reached, np.arange(len(order)), 0))]  # what ends then
     first = np.append(True, step[1:] != step[:-1])
     last = np.append(step[1:] != step[:-1], True)
     opens = np.where(first, steps.start_ps[step], np.append(0, reached[:-1]))
-    found = [(opens, start, np.where(first, -1, np.append(-1, order[:-1])), order, step)]
-    found.append((reached[last], (steps.start_ps + steps.duration_ps)[step[last]], order[last], np.full(int(last.sum()), -1), step[last]))
+    found = [(opens, start, np.where(first, -1, np.append(-1, until[:-1])), order, step)]
+    found.append((reached[last], (steps.start_ps + steps.duration_ps)[step[last]], until[last], np.full(int(last.sum()), -1), step[last]))
     begin, end, before, after, at = (np.concatenate(columns) for columns in zip(*found, strict=True))
     lasting = end > begin
     return _by_place(trace, pieces, (begin[lasting], end[lasting], before[lasting], after[lasting], at[lasting]), len(steps))

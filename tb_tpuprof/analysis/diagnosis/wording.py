@@ -47,7 +47,7 @@ def by_culprit(parts: Sequence[Part]) -> list[tuple[Culprit, list[Part]]]:
     """Parts under the user's function that is to blame, longest first: the culprit itself, or whoever calls it where it is no function."""
     found: dict[Culprit, list[Part]] = {}
     for part in parts:
-        culprit = part.caller if part.culprit.kind != "function" and part.caller.name else part.culprit
+        culprit = part.caller if part.culprit.kind not in ("function", "annotation") and part.caller.name else part.culprit
         found.setdefault(culprit, []).append(part)
     return sorted(found.items(), key=lambda pair: -total(pair[1]))
 

@@ -1,7 +1,7 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
 import { rowOf, scalarNumber } from '../../api/table';
 import type { Payload, Table } from '../../api/types';
-import { spreadText } from '../steps';
+import { spreadText, stepNames, valuesOf } from '../steps';
 
 const MAX_TILES = 6;
 /** Scalars told within another tile. */
@@ -46,6 +46,22 @@ export function factsOf(environment: Table | undefined): Fact[] {
     const { name, value } = rowOf(environment, row);
     return { name: String(name ?? ''), value: value === null || value === undefined || value === '' ? null : String(value) };
   });
+}
+
+export interface StepChoice {
+  name: string;
+  timePs: number | null;
+}
+
+const LISTED_STEPS = 12;
+
+/** The slowest steps, slowest first; and the chosen one, if it is none of them. */
+export function stepChoices(steps: Table, chosen: number): StepChoice[] {
+  const times = valuesOf(steps, 'step_time_ps');
+  const all = stepNames(steps).map((name, row) => ({ name, row, timePs: times[row] ?? null }));
+  const slowest = [...all].sort((a, b) => (b.timePs ?? 0) - (a.timePs ?? 0)).slice(0, LISTED_STEPS);
+  const more = all.filter(({ row }) => row === chosen && !slowest.some((one) => one.row === row));
+  return [...slowest, ...more].map(({ name, timePs }) => ({ name, timePs }));
 }
 
 export interface Recommendation {

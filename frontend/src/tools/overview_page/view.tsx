@@ -1,4 +1,4 @@
-/** The overview from top to bottom: tiles, steps, where a step goes, top operations, what to do, where it ran, diagnostics. */
+/** The overview from top to bottom: tiles, findings, steps, where a step goes, top operations, what to do, where it ran, diagnostics. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
@@ -12,9 +12,11 @@ import { Table } from '../../widgets/table/table';
 import { BreakdownSection } from '../breakdown';
 import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
-import { breakdownOf } from '../steps';
+import { breakdownOf, stepNames, stepRow } from '../steps';
 import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { factsOf, recommendationsOf, tilesOf, type Recommendation } from './model';
+import { FindingsSection } from './findings';
+import { factsOf, recommendationsOf, stepChoices, tilesOf, type Recommendation } from './model';
+import { StepPicker } from './one_step';
 import './style.css';
 
 const OPS_TOOL = 'framework_op_stats';
@@ -64,14 +66,41 @@ function Recommendations({ items }: { items: readonly Recommendation[] }): VNode
   );
 }
 
-export function OverviewView({ payload, params, setParams }: { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
-  const { steps, breakdown, top_ops: topOps, hosts, environment, recommendations } = payload.tables;
+/** The step that the verdict and the findings are of; empty: all of them. */
+export function shownStep({ tables: { findings, steps } }: Payload, params: ToolProps['params']): string {
+  const step = params['step'] ?? '';
+  if (!step || !findings) return '';
+  const names = steps ? stepNames(steps) : [];
+  return names[stepRow(names, step)] ?? step;
+}
+
+/** The chart of steps; where steps are explained, a click or the list asks why one took as long as it did. */
+function Steps({ payload, params, setParams }: ViewProps): VNode | null {
+  const { steps, breakdown, findings } = payload.tables;
+  const step = shownStep(payload, params);
+  const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
+  if (!steps) return null;
+  if (!findings) return <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />;
+  const row = stepRow(names, step);
+  const show = (name: string | undefined): void => {
+    if ((name ?? '') !== step) setParams({ step: name, finding: undefined }, 'push');
+  };
+  const choice = { row, choose: (at: number) => show(names[at]), hint: 'Click to see why it took that long' };
+  const picker = <StepPicker choices={stepChoices(steps, row)} step={names[row] ?? ''} onStep={show} />;
+  return <StepSection steps={steps} breakdown={breakdown} choice={choice} tools={picker} params={params} setParams={setParams} />;
+}
+
+type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
+
+export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
+  const { findings, causes, breakdown, top_ops: topOps, hosts, environment, recommendations } = payload.tables;
   const facts = factsOf(environment);
   const parts = useMemo(() => breakdownOf(breakdown), [breakdown]);
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
-      {steps && <StepSection steps={steps} breakdown={breakdown} params={params} setParams={setParams} />}
+      {findings && <FindingsSection table={findings} causes={causes} params={params} setParams={setParams} />}
+      <Steps payload={payload} params={params} setParams={setParams} />
       <div class="overview-columns">
         <BreakdownSection title="Where a step goes" note={breakdown?.note ?? ''} breakdown={parts} timeOf="Average over the steps" shareOf="Share of the step" />
         <TopOps table={topOps} />

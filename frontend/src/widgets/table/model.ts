@@ -14,6 +14,8 @@ export interface TableColumn {
   /** Room for what is drawn beside the text. */
   extraPx?: number;
   cell(row: number): Cell;
+  /** What the pointer is told over a cell; absent: the exact value. */
+  tip?(row: number): string;
   /** Of a column of texts, where they are known so: the different texts, and each row's place among them (below 0: unknown). */
   words?: { readonly strings: readonly string[]; readonly codes: ArrayLike<number> };
 }

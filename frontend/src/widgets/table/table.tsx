@@ -1,5 +1,5 @@
 /** A table of up to some 100,000 rows: sorts, searches, filters, hides columns; draws only the rows on screen; all by keyboard. */
-import type { ComponentChildren, VNode } from 'preact';
+import { Fragment, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../base/clipboard';
 import { whenIdle } from '../../base/rest';
@@ -32,6 +32,8 @@ export interface TableProps {
   onRow?: (row: number) => void;
   /** The row that is chosen. */
   chosenRow?: number | undefined;
+  /** What the chosen row opens: drawn below it. For tables of few rows. */
+  detail?: (row: number) => ComponentChildren;
   /** Up to this many rows the page scrolls, not the table; default 40. */
   rowsInFull?: number;
   maxHeight?: string;
@@ -74,15 +76,28 @@ interface BodyProps {
   range: RowRange;
   active: Active;
   id: string;
+  roomPx: number;
 }
 
-function Body({ props, largest, columns, rows, range, active, id }: BodyProps): VNode {
+function Opened({ nColumns, roomPx, children }: { nColumns: number; roomPx: number; children: ComponentChildren }): VNode {
+  return (
+    <tr class="opened">
+      <td colSpan={nColumns}>
+        <div style={roomPx ? { width: `${roomPx}px` } : {}}>{children}</div>
+      </td>
+    </tr>
+  );
+}
+
+function Body({ props, largest, columns, rows, range, active, id, roomPx }: BodyProps): VNode {
   const activeAt = (at: number): number => (active.row === at ? active.column : -1);
+  const isOpen = (row: number): boolean => Boolean(props.detail) && row === props.chosenRow;
   const line = (at: number, row: number): VNode => (
     <tr
       key={at}
       aria-rowindex={at + 2}
       aria-selected={props.onRow ? row === props.chosenRow : undefined}
+      aria-expanded={props.detail ? isOpen(row) : undefined}
       data-at={at}
       class={props.onRow ? 'to-choose' : undefined}
       onClick={props.onRow ? () => props.onRow?.(row) : undefined}
@@ -95,7 +110,7 @@ function Body({ props, largest, columns, rows, range, active, id }: BodyProps): 
             key={column.name}
             id={isActive ? `${id}-active` : undefined}
             data-column={c}
-            data-tip={cell === null ? 'Unknown' : cellExact(column, cell)}
+            data-tip={column.tip ? column.tip(row) || undefined : cell === null ? 'Unknown' : cellExact(column, cell)}
             class={cellClass(props, column, cell, isActive)}
           >
             {cellContent(props, largest, column, row, cell)}
@@ -105,7 +120,18 @@ function Body({ props, largest, columns, rows, range, active, id }: BodyProps): 
     </tr>
   );
   const rowAt = (at: number): number => rows[at] as number;
-  const lines = useKeptLines([props, columns, largest])(range, rows.length, (at) => `${rowAt(at)} ${activeAt(at)}`, (at) => line(at, rowAt(at)));
+  const withDetail = (at: number): VNode => (
+    <Fragment key={at}>
+      {line(at, rowAt(at))}
+      {isOpen(rowAt(at)) && (
+        <Opened nColumns={columns.length} roomPx={roomPx}>
+          {props.detail?.(rowAt(at))}
+        </Opened>
+      )}
+    </Fragment>
+  );
+  const draw = props.detail ? withDetail : (at: number): VNode => line(at, rowAt(at));
+  const lines = useKeptLines([props, columns, largest, props.detail && roomPx])(range, rows.length, (at) => `${rowAt(at)} ${activeAt(at)}`, draw);
   return (
     <tbody>
       <Space nRows={range.first} nColumns={columns.length} />
@@ -202,7 +228,8 @@ export function Table(props: TableProps): VNode {
   const { active, onKey, onClick } = useActive(rows, columns, range.reveal, props.onRow);
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
-  const widths = fitWidths(columns, natural, useRoom(scroll), !hasToolbar);
+  const roomPx = useRoom(scroll);
+  const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
   // Scrolling changes neither.
   const header = useMemo(() => <Header {...{ data, columns, view, hasFilters, onView: setView }} />, [props, data, columns, view, hasFilters]);
   const foot = useMemo(() => totals && rows.length > 0 && <Totals columns={columns} rows={rows} names={totals} />, [columns, rows, totals]);
@@ -229,7 +256,7 @@ export function Table(props: TableProps): VNode {
             ))}
           </colgroup>
           {header}
-          <Body {...{ props, largest, columns, rows, range, active, id }} />
+          <Body {...{ props, largest, columns, rows, range, active, id, roomPx }} />
           {foot}
         </table>
       </div>

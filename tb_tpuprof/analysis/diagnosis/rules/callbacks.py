@@ -63,7 +63,7 @@ RULE = Rule(
     Cause.CALLBACKS,
     find,
     (
-        Claim(r"(?:pure|io|debug)_callback[.\w]*|xla_(?:ffi_)?(?:partitioned_)?python_\w*callback[.\w]*", 4),
+        Claim(r"(?:pure|io|debug)_callback[.\w]*|debug_print[.\w]*|xla_(?:ffi_)?(?:partitioned_)?python_\w*callback[.\w]*", 4),
         Claim(r"(?:\S+:)?(?:Eager)?PyFunc(?:Stateless)?(?::\w+)?", 4),
         Claim(r"\$callback\.py:\d+ _(?:wrapped_)?callback|\$script_ops\.py:\d+ (?:__call__|_call|call)", 4),
         Claim(r"\$callback_list\.py:\d+ \w+", 4),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules.synchronization import FIXES
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
@@ -20,7 +21,7 @@ _PINNED = Fix(
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all of them, under the one that costs most."""
-    mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
+    mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION and part.klass not in COMPUTES]
     time = total(mine)
     if evidence.kind == "CPU" or not time:
         return

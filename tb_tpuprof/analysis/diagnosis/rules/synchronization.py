@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
@@ -29,34 +30,59 @@ FIXES = {
     "": Fix("Read results every n-th step, or one step late."),
 }  # fmt: skip
 
+_BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
+
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """The wait behind which most host time follows that could have been hidden."""
+    """Host work behind a wait, devices that take turns because of one, and waits while nothing computes."""
     mine = [part for part in evidence.parts if part.cause == Cause.SYNCHRONIZATION]
-    hidden = [part for part in mine if part.call and part.culprit.name]
-    for sync in evidence.syncs[:1]:
-        lost = total(mine)
-        if not hidden or not lost or evidence.kind != "CPU":  # of accelerators: device_waits.py
-            continue
-        work = next((part.caller.title for part in hidden if part.caller.name), "")
+    takes_turns = bool(evidence.turns_ps.any())
+    kinds = {
+        _BEHIND: [part for part in mine if part.klass not in COMPUTES],
+        _TURNS if takes_turns else _IDLE: [part for part in mine if part.klass in COMPUTES],
+    }
+    for kind, parts in kinds.items():
+        if total(parts) and (evidence.kind == "CPU" or kind == _TURNS):  # else device_waits.py
+            yield _finding(evidence, parts, kind)
+
+
+def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Finding:
+    lost = total(parts)
+    first = parts[0]
+    culprit = first.culprit if first.culprit.name else first.caller
+    sync = next((one for one in evidence.syncs if one.culprit == culprit), evidence.syncs[0] if evidence.syncs else None)
+    where = f" in {culprit.title}" if culprit.kind == "function" else ""
+    called = first.call or (sync.call if sync else "")
+    call = f"`{called}`{where}" if called else ""
+    amount = time_and_share(evidence, lost)
+    if kind == _TURNS:
+        waits = f": {call} waits for one before the next one starts" if call else ""
+        text = f"The devices take turns{waits}. {amount} of each step could run on several at once."
+        reason = "Only one device computes at a time. If none needs the others' results, all can."
+    elif kind == _IDLE:
+        text = f"Each step spends {amount} in {call or 'waits for results'} while nothing computes."
+        reason = "The call returns when the result is on the host; until then the thread does nothing else."
+    else:
+        work = next((part.caller.title for part in parts if part.caller.name), "")
         doing = f" ({work})" if work else ""
-        fix = fix_for(FIXES, evidence)
-        where = f" in {sync.culprit.title}" if sync.culprit.kind == "function" else ""
-        yield Finding(
-            Cause.SYNCHRONIZATION,
-            f"`{sync.call}`{where} waits for the device in each step: {time_and_share(evidence, lost)} of host work{doing} after it "
-            "could run while the device computes.",
-            lost,
-            evidence.share(lost),
-            "The host waits for the device, then the device waits for the host; without the wait both work at the same time.",
-            sync.culprit,
-            gain_ps=(0.5 * lost, lost),
-            fix=fix.text,
-            snippet=fix.snippet,
-            evidence=shown(evidence, (), f"`{sync.call}` is called {sync.per_step.mean():.3g} times per step."),
-            confidence="medium",
-            capture_option="" if sync.culprit.kind == "function" else python_option(evidence),
-        )
+        could = f"{amount} of host work{doing} after it could run while the device computes"
+        text = f"{call or 'The host'} waits for the device in each step: {could}."
+        reason = "The host waits for the device, then the device waits for the host; without the wait both work at the same time."
+    fix = fix_for(FIXES, evidence)
+    return Finding(
+        Cause.SYNCHRONIZATION,
+        text,
+        lost,
+        evidence.share(lost),
+        reason,
+        culprit,
+        gain_ps=(0.5 * lost, lost),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),
+        confidence="medium",
+        capture_option="" if culprit.kind == "function" else python_option(evidence),
+    )
 
 
 RULE = Rule(

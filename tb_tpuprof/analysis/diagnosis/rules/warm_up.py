@@ -10,6 +10,8 @@ from tb_tpuprof.analysis.diagnosis.finding import Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.units import format_time, three_digits
 
+_FIX = "Start the capture after the first steps to see the steady state; a persistent compilation cache shortens the start."
+
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """The first step, if it took twice as long as usual and what it did more of is known."""
@@ -20,6 +22,18 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         Cause.COMPILATION: "it compiles", Cause.INPUT: "it waits for the first data", Cause.COMPUTE: "its operations run longer",
         Cause.PYTHON: "it runs more Python",
     }.get(first.cause, "")  # fmt: skip
+    if not first.name:
+        yield Finding(
+            Cause.WARM_UP,
+            f"Before the first step the job compiled for {format_time(first.duration_ps)}, as long as "
+            f"{three_digits(first.duration_ps / first.usual_ps)} steps. It is in no average.",
+            0.0,
+            0.0,
+            "A program is compiled at its first call.",
+            fix=_FIX,
+            evidence=(Evidence("The first compilation", evidence.host, first.start_ps, first.start_ps + first.duration_ps),),
+        )
+        return
     more = first.duration_ps - first.usual_ps
     yield Finding(
         Cause.WARM_UP,
@@ -28,7 +42,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         0.0,
         0.0,
         f"{format_time(max(first.cause_ps, 0))} of the {format_time(more)} more are {first.cause.label.lower()}.",
-        fix="Start the capture after the first steps to see the steady state; a persistent compilation cache shortens the start.",
+        fix=_FIX,
         evidence=(Evidence("The first step", evidence.host, first.start_ps, first.start_ps + first.duration_ps),),
     )
 

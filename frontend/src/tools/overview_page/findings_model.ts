@@ -1,0 +1,157 @@
+/** The tables `findings` and `causes` become rows, columns and sentences. Pure. */
+import { numberOf, rowsOf, type Cell } from '../../api/table';
+import type { Table } from '../../api/types';
+import { categoryToken } from '../../base/color';
+import { format, scaleFor, SPACE, threeDigits, UNKNOWN } from '../../base/units';
+import type { TableColumn, TableData } from '../../widgets/table/model';
+import { tableData } from '../tool';
+
+export interface Finding {
+  cause: string;
+  token: string;
+  /** With `backticks` around names. */
+  sentence: string;
+  reason: string;
+  share: number | null;
+  gainLowPs: number | null;
+  gainHighPs: number | null;
+  fix: string;
+  snippet: string;
+  confidence: string;
+  captureOption: string;
+  evidence: string;
+  /** Parameters of the trace viewer that show the evidence; null: it lies nowhere in particular. */
+  place: Record<string, string> | null;
+  /** The cause's page, as it is called in the documentation. */
+  docs: string;
+  meaning: string;
+}
+
+export interface CauseShare {
+  title: string;
+  token: string;
+  timePs: number | null;
+  fraction: number;
+  tip: string;
+}
+
+/** Columns that are shown at first, in this order; the others can be chosen. */
+export const FINDING_COLUMNS = ['cause', 'finding', 'share', 'gain_ps', 'confidence'];
+const MORE_COLUMNS = ['culprit', 'host', 'time_ps', 'gain_low_ps', 'gain_high_ps', 'reason', 'fix', 'evidence', 'capture_option'];
+export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set(MORE_COLUMNS);
+/** Of the mark that says that a row opens, and the dot of the cause. */
+const MARKS_PX = 40;
+/** Of a range beyond one number. */
+const RANGE_PX = 56;
+
+const CONFIDENCE: Record<string, string> = {
+  high: 'Events of the trace name the cause.',
+  medium: 'Events of the trace fit the cause; how much of its time is lost is estimated.',
+  low: 'Only the gap is known: nothing in the trace names what fills it.',
+};
+
+function textOf(cell: Cell | undefined): string {
+  return typeof cell === 'string' ? cell : '';
+}
+
+function placeOf(row: Record<string, Cell>): Finding['place'] {
+  const [start, end] = [numberOf(row['evidence_start_ps']), numberOf(row['evidence_end_ps'])];
+  const host = textOf(row['evidence_host']);
+  return start === null || end === null || !host ? null : { hosts: host, start_ps: String(start), end_ps: String(end) };
+}
+
+export function findingsOf(table: Table): Finding[] {
+  return rowsOf(table).map((row) => ({
+    cause: textOf(row['cause']),
+    token: categoryToken(textOf(row['color'])),
+    sentence: textOf(row['finding']),
+    reason: textOf(row['reason']),
+    share: numberOf(row['share']),
+    gainLowPs: numberOf(row['gain_low_ps']),
+    gainHighPs: numberOf(row['gain_high_ps']),
+    fix: textOf(row['fix']),
+    snippet: textOf(row['snippet']),
+    confidence: textOf(row['confidence']),
+    captureOption: textOf(row['capture_option']),
+    evidence: textOf(row['evidence']),
+    place: placeOf(row),
+    docs: textOf(row['docs']),
+    meaning: textOf(row['meaning']),
+  }));
+}
+
+/** "9.90 to 19.9 ms": both ends in one unit. */
+export function gainText(lowPs: number | null, highPs: number | null): string {
+  if (lowPs === null || highPs === null) return UNKNOWN;
+  if (lowPs <= 0) return `up to ${format(highPs, 'ps')}`;
+  const { factor, label } = scaleFor(highPs, 'ps');
+  const [low, high] = [threeDigits(lowPs / factor), threeDigits(highPs / factor)];
+  return low === high ? format(highPs, 'ps') : `${low} to ${high}${SPACE}${label}`;
+}
+
+function bare(text: string): string {
+  return text.replaceAll('`', '');
+}
+
+/** What is ranked by: the middle of what the fix may return. */
+function gainOf({ gainLowPs, gainHighPs }: Finding): number | null {
+  return gainLowPs === null || gainHighPs === null ? null : (gainLowPs + gainHighPs) / 2;
+}
+
+/** The table as the page shows it: names without backticks, and the gain as one column. */
+export function findingsData(table: Table, findings: readonly Finding[]): TableData {
+  const { columns, nRows } = tableData(table);
+  const at = (row: number): Finding | undefined => findings[row];
+  const gain: TableColumn = {
+    name: 'gain_ps',
+    title: 'Gain per step',
+    kind: 'number',
+    unit: 'ps',
+    extraPx: RANGE_PX,
+    description: 'How much shorter a step would be without the cause. Sorts by the middle of the range.',
+    cell: (row) => (at(row) ? gainOf(at(row) as Finding) : null),
+    tip: (row) => (at(row)?.gainHighPs === null ? 'No model says what a fix would return.' : ''),
+  };
+  const own: Record<string, Partial<TableColumn>> = {
+    cause: { extraPx: MARKS_PX, tip: (row) => at(row)?.meaning ?? '' },
+    finding: { cell: (row) => bare(at(row)?.sentence ?? ''), tip: () => '' },
+    confidence: { tip: (row) => CONFIDENCE[at(row)?.confidence ?? ''] ?? '' },
+  };
+  const all = [...columns, gain].map((column) => {
+    const { words, ...plain } = column;
+    return { ...plain, ...(words && column.name !== 'finding' ? { words } : {}), ...own[column.name] };
+  });
+  const ordered = [...FINDING_COLUMNS, ...MORE_COLUMNS].flatMap((name) => all.find((column) => column.name === name) ?? []);
+  return { columns: ordered, nRows };
+}
+
+export function causesOf(table: Table | undefined): CauseShare[] {
+  return rowsOf(table).map((row) => {
+    const [title, timePs, fraction] = [textOf(row['cause']), numberOf(row['time_ps']), numberOf(row['share']) ?? 0];
+    const meaning = textOf(row['meaning']);
+    return { title, token: categoryToken(textOf(row['color'])), timePs, fraction, tip: `${title}: ${format(timePs, 'ps')} per step, ${format(fraction, 'fraction')}${meaning ? `\n${meaning}` : ''}` };
+  });
+}
+
+const COMPUTE = 'Compute';
+/** Of the step: what costs less is no finding. */
+const LEAST_SHARE = 0.03;
+
+/** What is said where there are no findings. */
+export function calmText(causes: readonly CauseShare[]): string {
+  const most = causes.find(({ title }) => title !== COMPUTE);
+  const least = format(LEAST_SHARE, 'fraction').replace('.00', '');
+  if (!most || most.fraction < LEAST_SHARE) return `Nothing but computing costs ${least} or more of the step.`;
+  return `No function, operation or stage stands out. Beside computing, most time goes into ${most.title.toLowerCase()}: ${format(most.fraction, 'fraction')} of the step.`;
+}
+
+/** The row that the link says is open; the first is 1. -1: none. */
+export function openRow(text: string | undefined, nRows: number): number {
+  const row = /^\d+$/.test(text ?? '') ? Number(text) - 1 : -1;
+  return row < nRows ? row : -1;
+}
+
+/** What the capture option is for, unless the advice says it already. */
+export function captureText({ captureOption, fix }: Finding): string {
+  return captureOption && !fix.includes(captureOption) ? `Capture with \`${captureOption}\` to see which function it is.` : '';
+}

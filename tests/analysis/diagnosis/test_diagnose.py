@@ -1,0 +1,251 @@
+"""Evidence of hosts as one diagnosis: ranks, shares, several hosts, and what must hold of any trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, shares
+from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tb_tpuprof.analysis.diagnosis.warming import Warming
+from tb_tpuprof.trace.trace import Trace
+from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part, trace_of, us
+from tests.analysis.diagnosis.random_traces import traces
+from tests.analysis.diagnosis.test_findings import period
+from tests.builders import PS
+
+UPDATE, REPORT = function("update"), function("report", "shop.py", 7)
+
+
+def host(name: str, *parts_us: tuple[Cause, Culprit, float], step_us: float = 200) -> HostEvidence:
+    """A host with so much of each cause per step, and computing for the rest of three unlike steps."""
+    steps = (0.5 * step_us, step_us, 1.5 * step_us)
+    made = [part(cause, 0.5 * time, time, 1.5 * time, culprit=culprit) for cause, culprit, time in parts_us]
+    rest = columns(*steps) - np.sum([one.time_ps for one in made] or [columns(0, 0, 0)], axis=0)
+    return evidence(*made, replace(part(Cause.COMPUTE, 0, 0, 0), time_ps=rest), steps_us=steps, host=name)
+
+
+def causes(found: Diagnosis) -> dict[Cause, float]:
+    return {one.cause: one.time_ps / PS for one in found.causes}
+
+
+def check(found: Diagnosis) -> None:
+    """What holds of any diagnosis of one host."""
+    assert sum(one.time_ps for one in found.causes) == pytest.approx(found.step_time_ps)
+    assert all(one.time_ps > 0 and one.share == pytest.approx(one.time_ps / found.step_time_ps) for one in found.causes)
+    assert [one.time_ps for one in found.causes] == sorted((one.time_ps for one in found.causes), reverse=True)
+    ranks = [one.rank for one in found.findings]
+    assert ranks == sorted(ranks, reverse=True)
+    for one in found.findings:
+        assert 0 <= one.time_ps <= found.step_time_ps * 1.000001
+        assert not one.gain_ps or 0 <= one.gain_ps[0] <= one.gain_ps[1] <= found.step_time_ps * 1.000001
+        assert all(place.start_ps <= place.end_ps for place in one.evidence)
+        assert one.sentence
+        assert one.culprit.name or one.culprit == Culprit()
+    assert found.text
+
+
+# One host
+
+
+def test_findings_are_ranked_by_what_they_would_gain() -> None:
+    """Python 40 of 200 µs (gain 28 to 40), input 36 (28.8 to 36), transfers 5 of which are too little to tell."""
+    found = diagnose([host("w", (Cause.PYTHON, UPDATE, 40), (Cause.INPUT, REPORT, 36), (Cause.TRANSFERS, UPDATE, 5))])
+    assert [(one.cause, one.culprit) for one in found.findings] == [(Cause.PYTHON, UPDATE), (Cause.INPUT, REPORT)]
+    assert found.top == found.findings[0]
+    assert (found.level, found.step_time_ps, found.n_steps, found.category) == ("bad", 200 * PS, 3, "host_python")
+    assert "`update` (mine.py:40)" in found.text
+    assert causes(found) == {Cause.COMPUTE: 119, Cause.PYTHON: 40, Cause.INPUT: 36, Cause.TRANSFERS: 5}
+    check(found)
+
+
+@pytest.mark.parametrize(("time_us", "level", "n"), [(5.9, "good", 0), (6.1, "warn", 1), (39, "warn", 1), (40, "bad", 1)])
+def test_how_bad_it_is(time_us: float, level: str, n: int) -> None:
+    found = diagnose([host("w", (Cause.PYTHON, UPDATE, time_us))])
+    assert (found.level, len(found.findings)) == (level, n)
+
+
+def test_a_healthy_run_computes() -> None:
+    found = diagnose([host("w")])
+    assert (found.level, found.findings, found.top, found.category) == ("good", (), None, "host_compute")
+    assert "100 %" in found.text
+    assert "200 µs" in found.text
+
+
+def test_many_small_causes_are_no_compute_bound_run() -> None:
+    small = [(Cause.PYTHON, function(f"f{i}"), 5.0) for i in range(20)]
+    found = diagnose([host("w", *small)])
+    assert (found.level, found.findings) == ("good", ())
+    assert "Compute-bound" not in found.text
+    assert "50.0 %" in found.text
+
+
+def test_a_first_step_is_never_the_verdict() -> None:
+    first = Warming("train 0", 900 * PS, 200 * PS, Cause.COMPILATION, 650 * PS, 17)
+    alone = diagnose([replace(host("w"), warming=first)])
+    assert ([one.cause for one in alone.findings], alone.top, alone.level) == ([Cause.WARM_UP], None, "good")
+    both = diagnose([replace(host("w", (Cause.PYTHON, UPDATE, 40)), warming=first)])
+    assert [one.cause for one in both.findings] == [Cause.PYTHON, Cause.WARM_UP]
+
+
+@pytest.mark.parametrize("hosts", [[], [evidence(steps_us=())]])
+def test_without_steps_nothing_is_known(hosts: list[HostEvidence]) -> None:
+    found = diagnose(hosts)
+    assert (found.level, found.n_steps, found.findings, found.causes, found.top) == ("unknown", 0, (), (), None)
+
+
+# Several hosts
+
+
+def test_causes_of_hosts_are_means_and_hosts_without_steps_count_for_nothing() -> None:
+    hosts = [host("a", (Cause.PYTHON, UPDATE, 20)), host("b", (Cause.INPUT, REPORT, 50), step_us=260), evidence(steps_us=(), host="c")]
+    found = diagnose(hosts)
+    assert found.step_time_ps == 230 * PS
+    assert causes(found) == {Cause.COMPUTE: 195, Cause.PYTHON: 10, Cause.INPUT: 25}
+
+
+def test_a_finding_of_one_host_names_it() -> None:
+    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 60)), host("b"), host("c", (Cause.PYTHON, UPDATE, 2))])
+    (one,) = found.findings
+    assert one.host == "a"
+    assert "`a`" in one.sentence
+    assert "a" in one.base.split("'")[0].split()
+
+
+def test_a_finding_of_all_hosts_names_none() -> None:
+    found = diagnose([host(name, (Cause.PYTHON, UPDATE, time)) for name, time in (("a", 60), ("b", 50), ("c", 55))])
+    (one,) = found.findings
+    assert one.host == ""
+    assert not one.sentence.startswith("On ")
+
+
+def test_hosts_that_wait_for_different_things_have_a_finding_each() -> None:
+    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 60)), host("b", (Cause.PYTHON, REPORT, 50))])
+    assert [(one.host, one.culprit) for one in found.findings] == [("a", UPDATE), ("b", REPORT)]
+
+
+def test_two_findings_of_one_host_are_not_all_hosts() -> None:
+    """Two periods of one function on the first host, none on the second: as many findings as hosts, all of one host."""
+    twice = replace(host("a"), periods=(period(UPDATE, 30, every=3), period(UPDATE, 24, every=4)))
+    found = diagnose([twice, host("b")])
+    assert [(one.host, one.time_ps) for one in found.findings] == [("a", 30 * PS), ("a", 24 * PS)]
+
+
+def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
+    """The second is too small beside the first for both to be one; neither is lost, nor is a host named for it."""
+    hosts = [replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4))) for name in "ab"]
+    assert [(one.host, one.time_ps) for one in diagnose(hosts).findings] == [("", 60 * PS), ("", 8 * PS)]
+
+
+def test_no_finding_of_all_hosts_gains_more_than_the_step_it_is_told_of() -> None:
+    """Both lose 90 % of their steps, of 300 and of 20 µs: of the mean step of 160 µs nobody can gain 270, of that of `a` one can."""
+    found = diagnose([host("a", (Cause.PYTHON, UPDATE, 270), step_us=300), host("b", (Cause.PYTHON, UPDATE, 18), step_us=20)])
+    (one,) = found.findings
+    assert one.time_ps == 270 * PS
+    assert one.base == "of a's mean step"
+
+
+# Traces
+
+
+UNLIKE = """
+main   [train                         ][train               ][train                ]
+main    [u                           ]  [u                 ]  [v        ] [u      ]
+main     [g              ]  [d   ]       [g    ] [s     ]      [n     ]    [k   ]
+main       [c       ]                             [d  ]          [b ]       [v]
+other  [w                    ]
+"""
+
+
+def test_a_drawn_trace() -> None:
+    """Steps of 32, 22 and 23 µs."""
+    found = diagnose([host_evidence(trace_of(UNLIKE, {"w": "$spinning.py:3 spin"}))])
+    check(found)
+    assert found.step_time_ps == pytest.approx(77 / 3 * PS)
+    assert {cause: round(time * 3) for cause, time in causes(found).items()} == {
+        Cause.PYTHON: 21, Cause.COMPILATION: 17, Cause.COMPUTE: 11, Cause.INPUT: 8, Cause.DISPATCH: 7, Cause.UNRECORDED: 7,
+        Cause.CALLBACKS: 6,
+    }  # fmt: skip
+    assert {(one.cause, one.culprit.name) for one in found.findings} == {
+        (Cause.COMPILATION, "grow"), (Cause.PYTHON, "update"), (Cause.PYTHON, "report"), (Cause.UNRECORDED, ""),
+        (Cause.CALLBACKS, "report"), (Cause.INPUT, "report"),
+    }  # fmt: skip
+    assert found.is_detailed
+
+
+def test_each_step_alone() -> None:
+    whole = host_evidence(trace_of(UNLIKE, {"w": "$spinning.py:3 spin"}))
+    first, second, third = (diagnose([whole.of_step(number)]) for number in range(3))
+    for one, step_us in ((first, 32), (second, 22), (third, 23)):
+        check(one)
+        assert (one.step_time_ps, one.n_steps) == (step_us * PS, 1)
+    assert causes(first) == {Cause.COMPILATION: 17, Cause.PYTHON: 7, Cause.COMPUTE: 6, Cause.UNRECORDED: 2}
+    assert causes(second) == {Cause.PYTHON: 8, Cause.DISPATCH: 7, Cause.COMPUTE: 5, Cause.UNRECORDED: 2}
+    assert causes(third) == {Cause.INPUT: 8, Cause.CALLBACKS: 6, Cause.PYTHON: 6, Cause.UNRECORDED: 3}
+    assert first.top is not None
+    assert first.top.culprit == Culprit("program", "grow")
+    assert whole.of_step(1).names == ("train 1",)
+    assert us(whole.of_step(2).start_ps) == [61]
+
+
+def test_periodic_work_of_a_trace_is_a_finding_and_of_its_steps_alone() -> None:
+    """Twelve steps of 20 or 21 µs; every fourth saves for 20 more. The first and the last are not shown."""
+    steps, user, inner = "", "", ""
+    for i in range(12):
+        more = 20 * (i % 4 == 3)
+        steps += "[train" + " " * (13 + i % 2 + more) + "]"
+        user += "[u" + " " * (17 + i % 2 + more) + "]"
+        inner += " [d    ]   " + ("[v" + " " * (more - 3) + "]" if more else "").ljust(9 + i % 2 + more)
+    found = host_evidence(trace_of(f"main  {steps}\nmain  {user}\nmain  {inner}"))
+    (one,) = found.periods
+    assert (one.culprit, one.every, one.excess_ps) == (REPORT, 4, 20 * PS)
+    whole = diagnose([found])
+    check(whole)
+    assert Cause.PERIODIC in [one.cause for one in whole.findings]
+    at = found.names.index("train 3")
+    alone = diagnose([found.of_step(at)])
+    check(alone)
+    assert causes(alone)[Cause.PERIODIC] == 20
+    assert alone.findings[0].culprit == REPORT
+    assert Cause.PERIODIC not in causes(diagnose([found.of_step(at + 1)]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(traces())
+def test_a_diagnosis_of_any_trace_adds_up(trace: Trace) -> None:
+    found = host_evidence(trace)
+    if not found.n_steps:
+        assert diagnose([found]).level == "unknown"
+        return
+    assert np.sum([one.time_ps for one in found.parts], axis=0).tolist() == found.duration_ps.tolist()
+    assert all((one.time_ps >= 0).all() for one in found.parts)
+    check(diagnose([found]))
+    for number in range(found.n_steps):
+        check(diagnose([found.of_step(number)]))
+    two = diagnose([found, replace(found, host="other")])
+    assert sum(one.time_ps for one in two.causes) == pytest.approx(two.step_time_ps)
+    assert all(one.host == "" for one in two.findings)
+
+
+def test_contention_counts_beside_the_causes_and_not_among_them() -> None:
+    beside = Beside("worker", function("spin", "work.py", 3), 0.9, 0, False)
+    given_ = replace(
+        host("w", (Cause.PYTHON, UPDATE, 60), (Cause.DISPATCH, REPORT, 20)), beside=(beside,), calls=calls(PROGRAM, grow=[9, 9, 9])
+    )
+    found = diagnose([given_])
+    check(found)
+    assert Cause.CONTENTION in [one.cause for one in found.findings]
+    assert Cause.CONTENTION not in causes(found)
+
+
+def test_shares_leave_out_nothing_but_nothing() -> None:
+    found = shares([(Cause.INPUT, 10.0), (Cause.PYTHON, 0.0), (Cause.COMPUTE, 30.0)], 40.0)
+    assert [(one.cause, one.time_ps, one.share) for one in found] == [(Cause.COMPUTE, 30, 0.75), (Cause.INPUT, 10, 0.25)]
+    assert shares([(Cause.INPUT, 10.0)], 0.0)[0].share == 0

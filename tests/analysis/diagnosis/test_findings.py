@@ -1,0 +1,385 @@
+"""What each rule says of evidence: its cause, culprit, share, gain and fix. Steps of 100, 200 and 300 µs, so that 20 µs are 10 %."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
+from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
+from tb_tpuprof.analysis.diagnosis.rules import rules
+from tb_tpuprof.analysis.diagnosis.rules.periodic import _ordinal
+from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM
+from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
+from tb_tpuprof.analysis.diagnosis.warming import Warming
+from tb_tpuprof.analysis.diagnosis.wording import by_culprit, fix_for, listed, most_called, python_option
+from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part
+from tests.builders import PS
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+UPDATE, REPORT, BATCHES = function("update"), function("report", "shop.py", 7), function("batches", "gen.py", 15)
+
+
+def found(cause: Cause, given: HostEvidence) -> list[Finding]:
+    """What the rules of a cause find."""
+    return [one for rule in rules() if rule.cause == cause for one in rule.find(given)]
+
+
+def check(one: Finding, culprit: Culprit, time_us: float, gain_us: tuple[float, float] | None) -> None:
+    """The facts of a finding; the sentence has its share, and names the culprit."""
+    assert one.culprit == culprit
+    assert (one.time_ps, one.share) == (pytest.approx(time_us * PS), pytest.approx(time_us / 200))
+    assert one.gain_ps == (None if gain_us is None else pytest.approx(tuple(gain * PS for gain in gain_us)))
+    assert f"({time_us / 2:.3g}" in one.sentence.replace(".0 %", " %").replace(".00 %", " %")
+    assert not culprit.name or culprit.name in one.sentence
+    assert one.sentence.endswith(".")
+    assert one.sentence[0] in "`0123456789" or one.sentence[0].isupper()
+    assert one.fix
+
+
+# Every rule
+
+
+def test_there_is_a_rule_for_every_cause() -> None:
+    assert {one.cause for one in rules()} == set(Cause)
+    for cause in Cause:
+        assert import_module(f"tb_tpuprof.analysis.diagnosis.rules.{cause.value}").RULE in rules()
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
+def test_each_rule_has_its_page_its_title_and_claims_that_compile(rule) -> None:  # type: ignore[no-untyped-def]
+    assert rule.cause.label
+    assert rule.cause.label[0].isupper()
+    page = DOCS / "causes" / f"{rule.cause.value}.md"
+    assert page.is_file()
+    assert page.read_text("utf-8").startswith("# ")
+    for claim in rule.claims:
+        assert re.compile(claim.pattern).fullmatch("") is None
+        assert 1 <= claim.strength <= 4
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
+@pytest.mark.parametrize("framework", [JAX, TENSORFLOW, PYTORCH, UNKNOWN])
+def test_no_rule_fails_on_empty_evidence_or_finds_anything_there(rule, framework: str) -> None:  # type: ignore[no-untyped-def]
+    assert list(rule.find(evidence(framework=framework))) == []
+    assert list(rule.find(evidence(framework=framework, steps_us=()))) == []
+    assert list(rule.find(evidence(framework=framework, steps_us=(7,)))) == []
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
+@pytest.mark.parametrize("framework", [JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN])
+def test_no_rule_fails_on_bare_parts_of_its_cause(rule, framework: str) -> None:  # type: ignore[no-untyped-def]
+    """Parts without culprit, caller or call, as of devices' own steps."""
+    given = evidence(part(rule.cause, 10, 20, 30), framework=framework, has_python=False, calls=calls(EAGER, Mul=[9, 9, 9]))
+    for one in rule.find(given):
+        assert one.cause == rule.cause
+        assert 0 <= one.share <= 1
+        assert not one.gain_ps or 0 <= one.gain_ps[0] <= one.gain_ps[1] <= given.step_ps
+        assert one.docs == f"causes/{rule.cause.value}"
+        assert "``" not in one.sentence
+
+
+# Each rule
+
+
+def test_python_is_of_a_function_and_what_it_calls() -> None:
+    given = evidence(
+        part(Cause.PYTHON, 10, 20, 30, culprit=UPDATE),
+        part(Cause.PYTHON, 0, 30, 60, culprit=UPDATE, call="dumps", span=(7, 9)),
+        part(Cause.PYTHON, 3, 6, 3, culprit=REPORT),
+        part(Cause.COMPUTE, 80, 90, 100),
+    )
+    first, second = found(Cause.PYTHON, given)
+    check(first, UPDATE, 50, (35, 50))
+    assert "`dumps`" in first.sentence
+    assert (first.evidence[0].host, first.evidence[0].start_ps, first.evidence[0].end_ps) == ("worker-0", 7, 9)
+    assert first.capture_option == ""
+    check(second, REPORT, 4, (2.8, 4))
+
+
+def test_python_that_waits_is_waiting_and_an_annotation_may_be_anything() -> None:
+    waits = found(Cause.PYTHON, evidence(part(Cause.PYTHON, 10, 20, 30, culprit=UPDATE, klass=TimeClass.HOST_WAIT)))[0]
+    check(waits, UPDATE, 20, (18, 20))
+    assert "wait" in waits.sentence
+    given = evidence(part(Cause.PYTHON, 10, 20, 30, culprit=Culprit("annotation", "anneal")), has_python=False)
+    annotated = found(Cause.PYTHON, given)[0]
+    check(annotated, Culprit("annotation", "anneal"), 20, (18, 20))
+    assert annotated.capture_option == "python_tracer_level=1"
+
+
+def test_input_is_of_what_makes_the_data() -> None:
+    given = evidence(
+        part(Cause.INPUT, 30, 30, 60, culprit=BATCHES, klass=TimeClass.HOST_WAIT_LOADER, span=(3, 5)),
+        part(Cause.INPUT, 0, 0, 30, culprit=REPORT, klass=TimeClass.HOST_WAIT_LOADER),
+    )
+    (one,) = found(Cause.INPUT, given)
+    check(one, BATCHES, 50, (40, 50))
+    assert one.evidence[0].start_ps == 3
+
+
+def test_a_thread_that_makes_the_data_is_whom_the_queue_waits_for() -> None:
+    fill = function("fill", "feeder.py", 9)
+    waited = part(Cause.INPUT, 30, 30, 60, culprit=Culprit("function", "get", "queue.py", 154))
+    producer = Beside("feeder", fill, 0.6, 0.1, True)
+    idle, other = replace(producer, running=0.01, waiting=0.0, culprit=REPORT), Beside("other", UPDATE, 0.9, 0, False)
+    (one,) = found(Cause.INPUT, evidence(waited, beside=(other, idle, producer)))
+    check(one, fill, 40, (32, 40))
+    assert "60%" in one.evidence[-1].text
+    (named,) = found(Cause.INPUT, evidence(replace(waited, culprit=BATCHES), beside=(producer,)))
+    check(named, BATCHES, 40, (32, 40))
+
+
+def test_a_fetch_is_a_stage() -> None:
+    fetch = part(Cause.INPUT, 20, 20, 20, culprit=Culprit("operation", "IteratorGetNext"), klass=TimeClass.HOST_WAIT_INPUT)
+    (one,) = found(Cause.INPUT, evidence(fetch, framework=TENSORFLOW, has_python=False))
+    assert one.culprit == Culprit("stage", "IteratorGetNext")
+    assert one.capture_option
+    assert "tf.data" in one.snippet
+
+
+def test_compilation_is_of_each_program_with_how_many_steps_compile_it() -> None:
+    given = evidence(
+        part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "grow"), caller=UPDATE),
+        part(Cause.COMPILATION, 30, 0, 0, culprit=Culprit("program", "shrink"), caller=REPORT),
+        part(Cause.COMPILATION, 0, 30, 0, culprit=Culprit("program", "grow"), caller=REPORT),
+        calls=calls(COMPILE, grow=[0, 3, 1], shrink=[1, 0, 0]),
+    )
+    grow, shrink = found(Cause.COMPILATION, given)
+    check(grow, Culprit("program", "grow"), 50, (45, 50))
+    assert "2 of 3 steps" in grow.sentence
+    assert "update" in grow.sentence
+    check(shrink, Culprit("program", "shrink"), 10, (9, 10))
+    assert "1 of 3 steps" in shrink.sentence
+
+
+def test_a_lambda_is_where_its_caller_is() -> None:
+    given = evidence(part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "<lambda>"), caller=UPDATE))
+    (one,) = found(Cause.COMPILATION, given)
+    assert one.culprit == Culprit("program", "<lambda>", "mine.py", 40)
+    assert "`update` (mine.py:40)" in one.sentence
+
+
+@pytest.mark.parametrize(("kind", "n"), [(PROGRAM, 12), (EAGER, 8), (LAUNCH, 300)])
+def test_dispatching_many_calls_is_of_the_function_that_makes_them(kind: str, n: int) -> None:
+    given = evidence(
+        part(Cause.DISPATCH, 10, 10, 40, caller=UPDATE, culprit=Culprit("program", "grow")),
+        part(Cause.DISPATCH, 10, 10, 40, culprit=UPDATE),
+        part(Cause.DISPATCH, 30, 30, 30, culprit=REPORT),
+        calls=calls(kind, grow=[n] * 3, shrink=[0, 1, 2]),
+    )
+    (one,) = found(Cause.DISPATCH, given)
+    check(one, UPDATE, 70, (42, 70))
+    assert f" {n + 1} " in one.sentence
+    assert f"{70 / (n + 1):.3g} µs" in one.reason
+    assert "`grow`, `shrink`" in one.evidence[-1].text
+
+
+def test_dispatching_few_calls_is_no_finding() -> None:
+    given = evidence(part(Cause.DISPATCH, 50, 50, 50, culprit=UPDATE), calls=calls(PROGRAM, grow=[8, 8, 7]))
+    assert found(Cause.DISPATCH, given) == []
+    named = evidence(part(Cause.DISPATCH, 50, 50, 50), calls=calls(PROGRAM, grow=[9, 9, 9]))
+    assert found(Cause.DISPATCH, named)[0].culprit == Culprit("program", "grow")
+
+
+def test_callbacks_are_of_the_function_that_takes_most() -> None:
+    given = evidence(
+        part(Cause.CALLBACKS, 10, 10, 10, culprit=REPORT, span=(1, 2)),
+        part(Cause.CALLBACKS, 10, 20, 30, culprit=Culprit("operation", "pure_callback")),
+        part(Cause.CALLBACKS, 0, 10, 5, culprit=UPDATE),
+    )
+    (one,) = found(Cause.CALLBACKS, given)
+    check(one, REPORT, 35, (29.75, 35))
+    assert "`pure_callback`" in one.sentence
+    assert one.capture_option == ""
+
+
+def test_callbacks_without_frames_are_of_the_operation() -> None:
+    given = evidence(part(Cause.CALLBACKS, 10, 20, 30, culprit=Culprit("operation", "pure_callback")), has_python=False)
+    (one,) = found(Cause.CALLBACKS, given)
+    check(one, Culprit("operation", "pure_callback"), 20, (17, 20))
+    assert one.capture_option == "python_tracer_level=1"
+
+
+def test_synchronization_behind_a_wait_names_the_call_its_caller_and_the_work() -> None:
+    sync = Sync("__float__", UPDATE, np.array([1, 2, 3]), columns(9, 9, 9), columns(9, 9, 9), 0, 1)
+    given = evidence(part(Cause.SYNCHRONIZATION, 10, 20, 60, culprit=UPDATE, caller=REPORT, call="__float__"), syncs=(sync,))
+    (one,) = found(Cause.SYNCHRONIZATION, given)
+    check(one, UPDATE, 30, (15, 30))
+    assert "`__float__`" in one.sentence
+    assert "`report` (shop.py:7)" in one.sentence
+    assert "2 times per step" in one.evidence[0].text
+    assert one.confidence == "medium"
+
+
+def test_synchronization_while_nothing_computes_is_another_finding() -> None:
+    behind = part(Cause.SYNCHRONIZATION, 10, 20, 60, culprit=UPDATE, call="__float__")
+    idle = part(Cause.SYNCHRONIZATION, 6, 6, 6, culprit=REPORT, call="asarray", klass=TimeClass.HOST_COMPUTE)
+    first, second = found(Cause.SYNCHRONIZATION, evidence(behind, idle))
+    check(first, UPDATE, 30, (15, 30))
+    check(second, REPORT, 6, (3, 6))
+    assert "`asarray`" in second.sentence
+    (turns,) = found(Cause.SYNCHRONIZATION, evidence(idle, turns_ps=columns(6, 6, 6)))
+    check(turns, REPORT, 6, (3, 6))
+    assert "turns" in turns.sentence
+
+
+def test_transfers_are_of_each_function() -> None:
+    given = evidence(
+        part(Cause.TRANSFERS, 10, 20, 60, culprit=Culprit("call", "DevicePut"), caller=UPDATE),
+        part(Cause.TRANSFERS, 20, 20, 20, culprit=Culprit("operation", "MemcpyH2D")),
+        part(Cause.TRANSFERS, 6, 0, 0, klass=TimeClass.DEVICE_TO_HOST),
+    )
+    first, second, third = found(Cause.TRANSFERS, given)
+    check(first, UPDATE, 30, (21, 30))
+    check(second, Culprit("call", "MemcpyH2D"), 20, (14, 20))
+    check(third, Culprit(), 2, (1.4, 2))
+
+
+def test_communication_may_be_needed() -> None:
+    given = evidence(
+        part(Cause.COMMUNICATION, 10, 20, 60, klass=TimeClass.DEVICE_COLLECTIVES),
+        part(Cause.COMMUNICATION, 3, 3, 3, culprit=Culprit("operation", "all_reduce"), klass=TimeClass.DEVICE_COLLECTIVES),
+        framework=PYTORCH,
+    )
+    (one,) = found(Cause.COMMUNICATION, given)
+    check(one, Culprit("operation", "all_reduce"), 33, (0, 33))
+
+
+def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_needs_it() -> None:
+    spin = function("spin", "work.py", 3)
+    busy, feeder = Beside("worker", spin, 0.45, 0.1, False), Beside("feeder", BATCHES, 0.9, 0, True)
+    parts = [
+        part(Cause.PYTHON, 10, 20, 30), part(Cause.DISPATCH, 5, 10, 15), part(Cause.UNRECORDED, 1, 2, 3), part(Cause.COMPUTE, 84, 168, 252)
+    ]  # fmt: skip
+    (one,) = found(Cause.CONTENTION, evidence(*parts, beside=(feeder, busy)))
+    check(one, spin, 32, (0, 32))
+    assert "45%" in one.sentence
+    assert found(Cause.CONTENTION, evidence(*parts, beside=(feeder, replace(busy, running=0.29)))) == []
+
+
+def period(culprit: Culprit, mean_us: float, every: int = 4, programs: Sequence[str] = (), **given: object) -> Period:
+    made = Period(culprit, "", Cause.PYTHON, every, 3, mean_us * every * PS, mean_us * PS, 5, 8, tuple(programs))
+    return replace(made, **given)  # type: ignore[arg-type]
+
+
+def test_what_happens_in_the_same_steps_is_one_period() -> None:
+    periods = (period(UPDATE, 10, call="write"), period(Culprit(), 20, programs=["evaluate", "count"]), period(REPORT, 3, every=7))
+    first, second = found(Cause.PERIODIC, evidence(steps_us=[200] * 12, periods=periods))
+    check(first, UPDATE, 30, (24, 30))
+    assert "4th" in first.sentence
+    assert "120 µs" in first.sentence
+    assert "`write`" in first.sentence
+    assert "`evaluate`" in first.sentence
+    assert "3 of 12" in first.reason
+    check(second, REPORT, 3, (2.4, 3))
+    assert "7th" in second.sentence
+    (unnamed,) = found(Cause.PERIODIC, evidence(steps_us=[200] * 12, periods=(periods[1],), has_python=False))
+    check(unnamed, Culprit("program", "evaluate"), 20, (16, 20))
+    assert unnamed.capture_option
+
+
+def test_a_single_step_of_a_period_says_what_only_some_steps_do() -> None:
+    given = evidence(part(Cause.PERIODIC, 40, culprit=UPDATE), part(Cause.PYTHON, 60), steps_us=[200])
+    (one,) = found(Cause.PERIODIC, given)
+    check(one, UPDATE, 40, None)
+
+
+@pytest.mark.parametrize(
+    ("n", "word"),
+    [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"), (21, "21st"), (111, "111th"), (122, "122nd")],
+)
+def test_ordinals(n: int, word: str) -> None:
+    assert _ordinal(n) == word
+
+
+def test_unrecorded_time_says_where_it_is_and_how_to_see_more() -> None:
+    long, short = Gap("a", "b", columns(10, 20, 30), 4, 9), Gap("b", "", columns(1, 1, 1), 0, 2)
+    given = evidence(part(Cause.UNRECORDED, 12, 24, 36), gaps=(long, short), has_python=False)
+    (one,) = found(Cause.UNRECORDED, given)
+    check(one, Culprit(), 24, None)
+    assert "`a`" in one.sentence
+    assert (one.evidence[0].start_ps, one.evidence[0].end_ps, one.confidence) == (4, 9, "low")
+    assert one.capture_option == "python_tracer_level=1"
+    assert one.capture_option in one.fix
+    (other,) = found(Cause.UNRECORDED, replace(given, gaps=(short,), software=replace(given.software, has_python=True)))
+    assert "`b`" not in other.sentence
+    assert other.capture_option == ""
+
+
+def test_a_first_step_is_told_of_without_a_share() -> None:
+    first = Warming("train 0", 900 * PS, 200 * PS, Cause.COMPILATION, 650 * PS, 17)
+    (one,) = found(Cause.WARM_UP, evidence(warming=first))
+    assert (one.time_ps, one.share, one.gain_ps) == (0, 0, None)
+    for words in ("train 0", "900 µs", "4.50"):
+        assert words in one.sentence
+    assert "650 µs of the 700 µs" in one.reason
+    assert (one.evidence[0].start_ps, one.evidence[0].end_ps) == (17, 17 + 900 * PS)
+    (before,) = found(Cause.WARM_UP, evidence(warming=replace(first, name="")))
+    assert "900 µs" in before.sentence
+    assert "train 0" not in before.sentence
+
+
+def test_computing_is_no_fault() -> None:
+    assert found(Cause.COMPUTE, evidence(part(Cause.COMPUTE, 100, 200, 300))) == []
+
+
+# Words
+
+
+def test_fixes_are_in_the_terms_of_the_framework() -> None:
+    for name in ("python", "input", "compilation", "dispatch", "callbacks", "synchronization", "transfers", "communication", "periodic"):
+        fixes = import_module(f"tb_tpuprof.analysis.diagnosis.rules.{name}").FIXES
+        told = {framework: fix_for(fixes, evidence(framework=framework)) for framework in (JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN)}
+        assert all(fix.text for fix in told.values()), name
+        assert told[SERVING] == told[TENSORFLOW]
+        assert told[UNKNOWN] == fixes[""]
+        assert set(fixes) <= {JAX, TENSORFLOW, PYTORCH, ""}
+
+
+def test_how_to_capture_python() -> None:
+    assert python_option(evidence(has_python=True)) == ""
+    options = {framework: python_option(evidence(framework=framework, has_python=False)) for framework in (JAX, TENSORFLOW, PYTORCH)}
+    assert options == {JAX: "python_tracer_level=1", TENSORFLOW: "tpuprof capture --python_tracer_level 1", PYTORCH: "with_stack=True"}
+
+
+def test_parts_join_under_whoever_is_to_blame() -> None:
+    def blamed(*parts: Part) -> list[tuple[str, float]]:
+        return [(culprit.name, sum(one.mean_ps for one in mine) / PS) for culprit, mine in by_culprit(parts)]
+
+    mine = part(Cause.PYTHON, 3, 3, 3, culprit=UPDATE)
+    called = part(Cause.PYTHON, 6, 6, 6, culprit=Culprit("call", "x"), caller=UPDATE)
+    annotated = part(Cause.PYTHON, 12, 12, 12, culprit=Culprit("annotation", "anneal"), caller=UPDATE)
+    assert blamed(mine, called, annotated) == [("anneal", 12), ("update", 9)]
+    assert blamed(part(Cause.PYTHON, 1, 1, 1, culprit=REPORT, caller=UPDATE), mine) == [("update", 3), ("report", 1)]
+    assert blamed() == []
+
+
+def test_the_call_that_takes_most() -> None:
+    own, write, read = (part(Cause.PYTHON, n, n, n, call=call) for n, call in ((4, ""), (5, "write"), (2, "read")))
+    assert most_called([own, write]) == "write"
+    assert most_called([own, write, read]) == ""
+    assert most_called([own]) == ""
+    assert most_called([]) == ""
+
+
+def test_lists_of_words() -> None:
+    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["", "`a`", "`a` and `b`", "`a`, `b` and `c`"]
+
+
+def test_titles() -> None:
+    assert UPDATE.title == "`update` (mine.py:40)"
+    assert Culprit("program", "grow").title == "`grow`"
+    assert Culprit().title == ""

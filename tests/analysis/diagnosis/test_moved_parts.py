@@ -1,0 +1,111 @@
+"""Time that another cause is to blame for than what ran in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.moved_parts import MANY, behind_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
+from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
+from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows
+
+LOSS, REPORT = function("loss"), function("report", "shop.py", 7)
+
+
+def sync(after: tuple[float, ...], computed: tuple[float, ...], per_step: tuple[int, ...] = (1, 1, 1)) -> Sync:
+    return Sync("__float__", LOSS, np.array(per_step, np.int64), columns(*after), columns(*computed), 0, 1)
+
+
+def whole() -> tuple[Part, ...]:
+    """Python of two functions, what is unrecorded, and computing for the rest of steps of 100, 200 and 300 µs."""
+    return (
+        part(Cause.COMPUTE, 60, 130, 250),
+        part(Cause.PYTHON, 20, 40, 30, culprit=REPORT),
+        part(Cause.UNRECORDED, 15, 20, 20),
+        part(Cause.PYTHON, 5, 10, 0, culprit=LOSS),
+    )
+
+
+def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> None:
+    found = behind_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), sync((90, 90, 90), (90, 90, 90))])
+    assert rows(found) == {
+        (Cause.COMPUTE, "", "", ""): [60, 130, 250],
+        (Cause.PYTHON, "report", "", ""): [0, 10, 0],
+        (Cause.SYNCHRONIZATION, "loss", "report", "__float__"): [20, 30, 30],
+        (Cause.SYNCHRONIZATION, "loss", "", "__float__"): [5, 0, 20],
+        (Cause.UNRECORDED, "", "", ""): [10, 20, 0],
+        (Cause.PYTHON, "loss", "", ""): [5, 10, 0],
+    }
+    means = [one.mean_ps for one in found]
+    assert means == sorted(means, reverse=True)
+
+
+def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
+    found = rows(behind_waits(whole(), [sync((20, 40, 30), (7, 13, 300))]))
+    assert found[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [7, 13, 30]
+    assert found[Cause.PYTHON, "report", "", ""] == [13, 27, 0]
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ([], "no wait"),
+        ([sync((20, 40, 30), (60, 130, 250), (1, 0, 1))], "fewer than 0.8 waits per step"),
+        ([sync((5, 5, 7), (60, 130, 250))], "17 of 600 µs are less than 3 %"),
+        ([sync((20, 40, 30), (5, 5, 5))], "15 of 600 µs could be hidden"),
+    ],
+)
+def test_waits_that_cost_little_move_nothing(found: list[Sync], why: str) -> None:
+    assert rows(behind_waits(whole(), found)) == rows(whole()), why
+
+
+GAP = Gap("PjitFunction(grow)", "PjitFunction(shrink)", columns(10, 15, 30), 0, 1)
+
+
+@pytest.mark.parametrize("kind", [PROGRAM, EAGER, LAUNCH])
+def test_between_many_calls_the_frameworks_python_runs(kind: str) -> None:
+    other = Gap("dot:Dot", "mul:Mul", columns(5, 5, 5), 0, 1)
+    launched = Gap("PjitFunction(grow)", "cudaLaunchKernel", columns(3, 1, 0), 0, 1)
+    opening = Gap("", "PjitFunction(grow)", columns(2, 2, 2), 0, 1)
+    found = between_calls(whole(), [other, GAP, launched, opening], calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3]))
+    assert rows(found) == {
+        **{key: time for key, time in rows(whole()).items() if key[0] != Cause.UNRECORDED},
+        # 30 of the third step's 20 cannot be moved.
+        (Cause.DISPATCH, "", "", ""): [13, 16, 20],
+        (Cause.UNRECORDED, "", "", ""): [2, 4, 0],
+    }
+
+
+def test_between_few_calls_it_is_not_known_what_runs() -> None:
+    few = calls(PROGRAM, grow=[MANY, MANY, MANY - 1])
+    assert rows(between_calls(whole(), [GAP], few)) == rows(whole())
+    assert rows(between_calls(whole(), [], calls(PROGRAM, grow=[MANY] * 3))) == rows(whole())
+    assert between_calls((), (), Calls()) == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([Cause.PYTHON, Cause.UNRECORDED, Cause.COMPUTE, Cause.INPUT]), *[st.integers(0, 99)] * 3), max_size=6
+    ),
+    st.lists(st.integers(0, 200), min_size=3, max_size=3),
+    st.lists(st.integers(0, 200), min_size=3, max_size=3),
+)
+def test_causes_still_add_up(table: list[tuple[Cause, int, int, int]], after: list[int], computed: list[int]) -> None:
+    parts = [part(cause, *times, culprit=Culprit("function", str(i))) for i, (cause, *times) in enumerate(table) if any(times)]
+    before = np.sum([one.time_ps for one in parts] or [columns(0, 0, 0)], axis=0)
+    moved = behind_waits(parts, [sync(tuple(after), tuple(computed))])
+    moved = between_calls(moved, [GAP], calls(EAGER, Mul=[9, 9, 9]))
+    assert np.sum([one.time_ps for one in moved] or [columns(0, 0, 0)], axis=0).tolist() == before.tolist()
+    assert all((one.time_ps >= 0).all() for one in moved)
+    untouched = [one for one in moved if one.cause in (Cause.COMPUTE, Cause.INPUT)]
+    assert rows(untouched) == rows(one for one in parts if one.cause in (Cause.COMPUTE, Cause.INPUT))
+    taken = np.sum([one.time_ps for one in moved if one.cause == Cause.SYNCHRONIZATION] or [columns(0, 0, 0)], axis=0)
+    assert (taken <= np.minimum(columns(*after), columns(*computed))).all()

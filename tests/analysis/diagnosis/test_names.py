@@ -1,0 +1,100 @@
+"""Whose code an event is, and which cause its name reveals."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names, origin_of
+from tb_tpuprof.analysis.diagnosis.rules import claim_of
+from tb_tpuprof.analysis.python_frames import Frame
+from tests.builders import drawing
+
+
+@pytest.mark.parametrize(
+    ("file", "origin"),
+    [
+        ("", Origin.BUILTIN),
+        ("mine.py", Origin.USER),
+        ("a/b/mine.py", Origin.USER),
+        ("train.py", Origin.COMMON),
+        ("trainer.py", Origin.COMMON),
+        ("pxla.py", Origin.FRAMEWORK),
+        ("callback_list.py", Origin.FRAMEWORK),
+        ("queue.py", Origin.LIBRARY),
+        ("threading.py", Origin.LIBRARY),
+        ("__init__.py", Origin.LIBRARY),
+        ("<frozen importlib._bootstrap>", Origin.LIBRARY),
+        ("/x/site-packages/torch/nn/module.py", Origin.FRAMEWORK),
+        ("/x/site-packages/jax/_src/mine.py", Origin.FRAMEWORK),
+        ("/x/dist-packages/jaxtyping/mine.py", Origin.LIBRARY),
+        ("torch/nn/mine.py", Origin.FRAMEWORK),
+        ("/usr/lib/python3.11/mine.py", Origin.LIBRARY),
+        ("/usr/lib64/python3/mine.py", Origin.LIBRARY),
+        ("/x/lib/pythonic/mine.py", Origin.USER),
+    ],
+)
+def test_a_frame_is_whose_file_it_is_in(file: str, origin: Origin) -> None:
+    assert origin_of(Frame("f", file, 3)) == origin
+
+
+def test_every_number_of_a_cause_is_its_place() -> None:
+    assert CAUSES[0] is None
+    assert list(CAUSES[1:]) == list(Cause)
+
+
+def test_names_of_a_trace() -> None:
+    """By metadata row: three frames, an annotation, a loader's annotation, a call of the runtime, an operation, a wait."""
+    trace = drawing(
+        """
+        main   [$mine.py:4 f    ][$pxla.py:3 g    ][$time sleep  ][anneal   ][load_batch   ]
+        main   [PjitFunction(f) ][dot.3        ][np.asarray(jax.Array)]
+        /device:GPU:0:
+        stream [gemm  ]
+        """,
+        {"dot.3": {"hlo_op": "dot.3"}},
+    )
+    found = names(trace)
+    by_name = {trace.strings[name]: row for row, name in enumerate(trace.metadata["name"].tolist())}
+    origins = {name: Origin(found.origin[row]) for name, row in by_name.items()}
+    assert origins == {
+        "$mine.py:4 f": Origin.USER, "$pxla.py:3 g": Origin.FRAMEWORK, "$time sleep": Origin.BUILTIN, "anneal": Origin.ANNOTATION,
+        "load_batch": Origin.ANNOTATION, "PjitFunction(f)": Origin.RUNTIME, "dot.3": Origin.RUNTIME,
+        "np.asarray(jax.Array)": Origin.RUNTIME, "gemm": Origin.RUNTIME,
+    }  # fmt: skip
+    assert [name for name, row in by_name.items() if found.is_op[row]] == ["dot.3"]
+    claims = {name: (CAUSES[found.claim[row]], found.strength[row]) for name, row in by_name.items() if found.claim[row]}
+    assert claims == {"np.asarray(jax.Array)": (Cause.SYNCHRONIZATION, 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        ("$array.py:301 __float__", (Cause.SYNCHRONIZATION, 2)),
+        ("$api.py:3020 block_until_ready", (Cause.SYNCHRONIZATION, 2)),
+        ("$ops.py:387 numpy", (Cause.SYNCHRONIZATION, 2)),
+        ("TFE_TensorHandleResolve", (Cause.SYNCHRONIZATION, 2)),
+        ("cudaStreamSynchronize", (Cause.SYNCHRONIZATION, 2)),
+        ("aten::item", (Cause.SYNCHRONIZATION, 2)),
+        ("pure_callback", (Cause.CALLBACKS, 4)),
+        ("io_callback.12", (Cause.CALLBACKS, 4)),
+        ("xla_ffi_python_cpu_callback.3", (Cause.CALLBACKS, 4)),
+        ("debug_print.1", (Cause.CALLBACKS, 4)),
+        ("EagerPyFunc:EagerPyFunc", (Cause.CALLBACKS, 4)),
+        ("model/PyFunc:PyFunc", (Cause.CALLBACKS, 4)),
+        ("$callback_list.py:99 on_train_batch_end", (Cause.CALLBACKS, 4)),
+        ("$compiler.py:350 backend_compile", (Cause.COMPILATION, 3)),
+        ("$pjit.py:77 _infer_params_impl", (Cause.COMPILATION, 3)),
+        ("$func_graph.py:9 func_graph_from_py_func", (Cause.COMPILATION, 3)),
+        ("DevicePut", (Cause.TRANSFERS, 3)),
+        ("TransferToDeviceAsync", (Cause.TRANSFERS, 3)),
+        ("$dispatch.py:5 device_put", (Cause.TRANSFERS, 2)),
+        ("$mine.py:40 update", None),
+        ("my_pure_callback_thing", None),
+        ("$pjit.py:77 cache_miss", None),
+        ("dot.3", None),
+        ("", None),
+    ],
+)
+def test_names_claim_their_cause(name: str, claim: tuple[Cause, int] | None) -> None:
+    assert claim_of(name) == claim

@@ -1,0 +1,250 @@
+"""Each moment of each step: one cause, one culprit, and sums that are the steps' own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tb_tpuprof.analysis.diagnosis import parts as module
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.parts import BY_CLASS, parts
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.trace.trace import Trace
+from tests.analysis.diagnosis.drawn import rows, trace_of, us
+from tests.analysis.diagnosis.random_traces import traces
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+
+# Steps of 32, 22 and 23 µs: one compiles and computes, one dispatches and sleeps, one waits for data and is called back.
+UNLIKE = """
+main  [train                         ][train               ][train                ]
+main   [u                           ]  [u                 ]  [v        ] [u      ]
+main    [g              ]  [d   ]       [g    ] [s     ]      [n     ]    [k   ]
+main      [c       ]                             [d  ]          [b ]       [v]
+"""
+
+
+def check_sums(trace: Trace) -> None:
+    """Parts of a step add up to it, and those of a class to the class."""
+    found, steps = parts(trace), waiting(trace).steps
+    if not len(steps):
+        assert found == ()
+        return
+    assert all((one.time_ps >= 0).all() and one.time_ps.any() for one in found)
+    assert np.sum([one.time_ps for one in found], axis=0).tolist() == steps.duration_ps.tolist()
+    for klass in TimeClass:
+        mine = [one.time_ps for one in found if one.klass == klass]
+        assert (np.sum(mine, axis=0) if mine else np.zeros(len(steps))).tolist() == steps.class_ps[:, klass].tolist(), klass.name
+
+
+def test_every_moment_has_a_cause_and_a_culprit() -> None:
+    trace = trace_of(UNLIKE)
+    assert rows(parts(trace)) == {
+        (Cause.COMPILATION, "grow", "update", "grow"): [17, 0, 0],
+        (Cause.DISPATCH, "update", "", "grow"): [0, 7, 0],
+        (Cause.COMPUTE, "", "", ""): [6, 5, 0],
+        (Cause.PYTHON, "update", "", ""): [7, 5, 3],
+        (Cause.PYTHON, "update", "", "sleep"): [0, 3, 0],
+        (Cause.PYTHON, "report", "", ""): [0, 0, 3],
+        (Cause.INPUT, "report", "", "next"): [0, 0, 4],
+        (Cause.INPUT, "batches", "", ""): [0, 0, 4],
+        (Cause.CALLBACKS, "pure_callback", "update", "pure_callback"): [0, 0, 3],
+        (Cause.CALLBACKS, "report", "", ""): [0, 0, 3],
+        (Cause.UNRECORDED, "", "", ""): [2, 2, 3],
+    }
+    check_sums(trace)
+
+
+def test_parts_are_in_order_of_their_time() -> None:
+    means = [one.mean_ps for one in parts(trace_of(UNLIKE))]
+    assert means == sorted(means, reverse=True)
+    assert means[0] == pytest.approx(17 / 3 * PS)
+
+
+def test_culprits_have_their_place_and_parts_their_longest_stretch() -> None:
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [u     ][d ]  [u   ]   [u          ]   [d    ]
+        """
+    )
+    (python,) = [one for one in parts(trace) if one.cause == Cause.PYTHON]
+    assert python.culprit == Culprit("function", "update", "mine.py", 40)
+    assert us(python.time_ps) == [8, 19, 0]
+    # The drawing begins with the thread's name: `main` and two blanks.
+    assert (python.n, python.first_ps, python.last_ps) == (3, 30 * PS, 43 * PS)
+
+
+def test_frames_of_a_framework_dispatch_and_the_user_is_who_calls_them() -> None:
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [u        ]    [p           ]          [u    ]
+        main    [p   ]           [v    ]               [q ]
+        main     [d]              [p ]
+        """,
+        {"q": "$queue.py:154 gather"},
+    )
+    assert rows(parts(trace)) == {
+        (Cause.DISPATCH, "update", "", "run"): [3, 0, 0],
+        (Cause.DISPATCH, "run", "", "run"): [0, 7, 0],
+        (Cause.DISPATCH, "report", "", "run"): [0, 4, 0],
+        (Cause.COMPUTE, "", "", ""): [3, 0, 0],
+        (Cause.PYTHON, "update", "", ""): [5, 0, 3],
+        (Cause.PYTHON, "update", "", "gather"): [0, 0, 4],
+        (Cause.PYTHON, "report", "", ""): [0, 3, 0],
+        (Cause.UNRECORDED, "", "", ""): [3, 10, 5],
+    }
+
+
+def test_a_common_file_name_is_whose_frame_it_is_in() -> None:
+    """`trainer.py` inside of Keras is Keras', inside of the user's frame the user's."""
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [p        ]    [u           ]          [t    ]
+        main    [t   ]           [t    ]               [d ]
+        main     [d]              [d ]
+        """,
+        {"t": "$trainer.py:77 fit"},
+    )
+    assert rows(parts(trace)) == {
+        (Cause.DISPATCH, "run", "", "run"): [5, 0, 0],
+        (Cause.DISPATCH, "fit", "", "run"): [3, 0, 0],
+        (Cause.PYTHON, "fit", "", ""): [0, 3, 3],
+        (Cause.PYTHON, "update", "", ""): [0, 7, 0],
+        (Cause.COMPUTE, "", "", ""): [3, 4, 4],
+        (Cause.UNRECORDED, "", "", ""): [3, 10, 5],
+    }
+
+
+def test_a_stronger_claim_wins_wherever_it_lies_and_of_equals_the_innermost() -> None:
+    """A callback (4) inside of a wait (2), a wait inside of a callback, a wait inside of a wait."""
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [a        ]    [k           ]          [a    ]
+        main    [k   ]           [a    ]               [z ]
+        """,
+        {"z": "cudaStreamSynchronize"},
+    )
+    assert rows(parts(trace)) == {
+        (Cause.SYNCHRONIZATION, "np.asarray(jax.Array)", "", "np.asarray(jax.Array)"): [5, 0, 3],
+        (Cause.SYNCHRONIZATION, "cudaStreamSynchronize", "", "np.asarray(jax.Array)"): [0, 0, 4],
+        (Cause.CALLBACKS, "pure_callback", "", "np.asarray(jax.Array)"): [6, 7, 0],
+        (Cause.CALLBACKS, "pure_callback", "", "pure_callback"): [0, 7, 0],
+        (Cause.UNRECORDED, "", "", ""): [3, 10, 5],
+    }
+
+
+def test_a_time_in_an_annotation_has_its_name() -> None:
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [anneal   ]    [anneal      ]         [u       ]
+        main    [d   ]           [u    ]               [mix ]
+        """
+    )
+    assert rows(parts(trace)) == {
+        (Cause.PYTHON, "anneal", "", "anneal"): [5, 7, 0],
+        (Cause.PYTHON, "mix", "update", "mix"): [0, 0, 6],
+        (Cause.PYTHON, "update", "", ""): [0, 7, 4],
+        (Cause.COMPUTE, "", "", ""): [6, 0, 0],
+        (Cause.UNRECORDED, "", "", ""): [3, 10, 2],
+    }
+
+
+def test_work_of_other_threads_covers_what_the_steps_thread_says() -> None:
+    """While the pool computes the thread's Python costs nothing; a callback there costs its time, within an operation or not."""
+    trace = trace_of(
+        """
+        main  [train          ][train                    ][train     ]
+        main   [o][u        ]   [o] [u           ]        [o][u    ]
+        pool        [d    ]           [e             ]     [f        ]
+        pool                            [k     ]
+        pool                              [v  ]
+        extra                                      [y     ]
+        """,
+        {"o": "send", "e": "dot:Dot", "f": "dot:Dot", "y": "$callback_list.py:5 on_batch_end"},
+        {
+            "y": {"_ct": 1, "_c": 2},
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}, {"_pt": 1, "_p": 3}],
+            "d": {"_ct": 1, "_c": 1}, "e": {"_ct": 1, "_c": 2}, "f": {"_ct": 1, "_c": 3},
+        },
+    )  # fmt: skip
+    assert rows(parts(trace)) == {
+        (Cause.PYTHON, "update", "", ""): [4, 2, 0],
+        (Cause.DISPATCH, "send", "", "send"): [3, 3, 0],
+        (Cause.COMPUTE, "", "", ""): [7, 8, 11],
+        (Cause.CALLBACKS, "pure_callback", "", "dot:Dot"): [0, 3, 0],
+        (Cause.CALLBACKS, "report", "", ""): [0, 5, 0],
+        (Cause.CALLBACKS, "on_batch_end", "", "on_batch_end"): [0, 4, 1],
+        (Cause.UNRECORDED, "", "", ""): [3, 2, 0],
+    }
+    check_sums(trace)
+
+
+def test_a_fetch_is_waiting_for_data_and_a_transfer_a_transfer() -> None:
+    trace = trace_of(
+        """
+        main  [train       ][train                 ][train     ]
+        main   [i      ][d]   [u           ]          [d    ]
+        main                     [t   ][d]
+        """,
+        {"i": "IteratorGetNext", "t": "BufferFromHostBuffer"},
+    )
+    assert rows(parts(trace)) == {
+        (Cause.INPUT, "IteratorGetNext", "", "IteratorGetNext"): [9, 0, 0],
+        (Cause.TRANSFERS, "update", "", "BufferFromHostBuffer"): [0, 6, 0],
+        (Cause.PYTHON, "update", "", ""): [0, 5, 0],
+        (Cause.COMPUTE, "", "", ""): [3, 3, 7],
+        (Cause.UNRECORDED, "", "", ""): [2, 10, 5],
+    }
+
+
+def test_steps_of_a_device_alone_have_the_causes_of_their_classes() -> None:
+    """No annotation on the host: kernels of three unlike steps of a GPU."""
+    trace = drawing(
+        """
+        /device:GPU:0:
+        Steps        [1           ][2          ][3              ]
+        stream 1     [gemm    ]     [gemm ]      [ncclAllReduce]
+        stream 2               [c]        [c]
+        """,
+        {"1": {"group_id": 1}, "2": {"group_id": 2}, "3": {"group_id": 3}},
+    )
+    check_sums(trace)
+    assert step_pieces(trace)[1] is None
+    assert {one.culprit for one in parts(trace)} <= {Culprit()}
+
+
+def test_every_class_of_time_has_a_cause() -> None:
+    assert set(BY_CLASS) == set(TimeClass)
+
+
+def test_more_parts_than_can_be_told_apart_lose_names_but_no_time() -> None:
+    """Each of 300 functions takes 2 µs of the first step, the first ten 5 of the second."""
+    events = [DrawnEvent("train", 0, 600 * PS, {"_r": 1, "step_num": 0}), DrawnEvent("train", 600 * PS, 50 * PS, {"_r": 1, "step_num": 1})]
+    events += [DrawnEvent(f"$mine.py:{i} f{i}", 2 * i * PS, 2 * PS) for i in range(300)]
+    events += [DrawnEvent(f"$mine.py:{i} f{i}", (600 + 5 * i) * PS, 5 * PS) for i in range(10)]
+    trace = build([DrawnPlane("/host:CPU", {"main": sorted(events, key=lambda event: (event.start_ps, -event.duration_ps))})])
+    check_sums(trace)
+    found = rows(parts(trace))
+    named = {key[1]: time for key, time in found.items() if key[1]}
+    assert len(found) <= module._MOST
+    assert {f"f{i}" for i in range(10)} <= set(named)
+    assert named["f3"] == [2, 5]
+    assert found[Cause.PYTHON, "", "", ""] == [600 - 2 * len(named), 0]
+
+
+def test_a_trace_without_steps_has_no_parts() -> None:
+    assert parts(trace_of("main  [u   ][d  ]")) == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(traces())
+def test_parts_of_any_trace_add_up(trace: Trace) -> None:
+    check_sums(trace)

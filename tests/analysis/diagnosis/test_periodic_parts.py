@@ -1,0 +1,128 @@
+"""What only every n-th step does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
+from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM, Calls
+from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows, us
+from tests.builders import PS
+
+SAVE, LOG = function("save"), function("log", "shop.py", 7)
+
+
+def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> None:
+    """12 steps of 100 µs: `save` takes 2 µs, but 42, 47 and 37 in steps 3, 7 and 11; `log` takes 5, 6 or 7 in each."""
+    saved = part(Cause.PYTHON, 2, 2, 2, 42, 2, 2, 2, 47, 2, 2, 2, 37, culprit=SAVE, call="write", span=(3, 9))
+    logged = part(Cause.PYTHON, *[5, 6, 7] * 4, culprit=LOG)
+    kept, (period,) = without_periodic([saved, logged], Calls(), columns(*[100] * 12))
+    assert rows(kept) == {
+        (Cause.PYTHON, "save", "", "write"): [2] * 12,
+        (Cause.PERIODIC, "save", "", "write"): [0, 0, 0, 40, 0, 0, 0, 45, 0, 0, 0, 35],
+        (Cause.PYTHON, "log", "", ""): [5, 6, 7] * 4,
+    }
+    assert (period.culprit, period.call, period.was, period.every, period.n) == (SAVE, "write", Cause.PYTHON, 4, 3)
+    assert (period.excess_ps, period.mean_ps) == (40 * PS, 10 * PS)
+    assert (period.first_ps, period.last_ps, period.programs) == (3, 9, ())
+
+
+@pytest.mark.parametrize(
+    ("times", "why"),
+    [
+        ([2, 2, 2, 42, 2, 2, 2], "fewer than eight steps"),
+        ([2, 2, 2, 42, 2, 2, 2, 2, 2, 2, 2, 2], "once is no period"),
+        ([2, 2, 42, 2, 2, 2, 2, 42, 2, 42, 2, 2], "unequal distances"),
+        ([2, 2, 2, 16, 2, 2, 2, 16, 2, 2, 2, 16], "14 % of the step is noise"),
+        ([2, 42, 42, 2, 2, 42, 42, 2, 2, 42, 42, 2], "two in a row"),
+        ([5, 5, 5, 85, 5, 5, 5, 25, 5, 5, 5, 85], "one a quarter of the others"),
+        ([2, 2, 2, 2, 2, 2, 2, 42, 2, 42, 2, 42], "none in the first seven steps"),
+        ([2, 42, 2, 42, 2, 2, 2, 2, 2, 2, 2, 2], "none in the last eight steps"),
+        ([1, 40, 3, 90, 60, 7, 20, 75, 33, 8, 55, 88], "anything"),
+    ],
+)
+def test_what_is_not_periodic(times: list[float], why: str) -> None:
+    made = part(Cause.PYTHON, *times, culprit=SAVE)
+    kept, periods = without_periodic([made], Calls(), columns(*[100] * len(times)))
+    assert (kept, periods) == ((made,), ()), why
+
+
+def test_work_that_most_steps_do_not_do_may_last_as_long_as_it_likes() -> None:
+    """2 µs of 100 are as good as nothing, so that 9 and 44 are one period; of 3 and 15 µs neither is much of a step."""
+    made = part(Cause.PYTHON, 0, 0, 2, 9, 0, 1, 0, 44, 0, 0, 2, 30, culprit=SAVE)
+    _kept, (period,) = without_periodic([made], Calls(), columns(*[100] * 12))
+    assert (period.every, period.n) == (4, 3)
+    little = part(Cause.PYTHON, 0, 0, 2, 3, 0, 1, 0, 15, 0, 0, 2, 6, culprit=SAVE)
+    assert without_periodic([little], Calls(), columns(*[101] * 12))[1] == ()
+
+
+def test_every_second_step_is_a_period() -> None:
+    made = part(Cause.PYTHON, *[0, 30] * 4, culprit=SAVE)
+    kept, (period,) = without_periodic([made], Calls(), columns(*[100] * 8))
+    assert (period.every, period.n, period.mean_ps) == (2, 4, 15 * PS)
+    assert rows(kept) == {(Cause.PERIODIC, "save", "", ""): [0, 30] * 4}
+
+
+def test_parts_of_one_culprit_are_looked_at_as_one_and_shared_out() -> None:
+    """`save` itself, and `save` in `write`: together 60 more; a third of what they take goes back to what is usual."""
+    own = part(Cause.PYTHON, *[10, 10, 10, 30] * 3, culprit=SAVE)
+    inside = part(Cause.PYTHON, *[10, 10, 10, 50] * 3, culprit=SAVE, call="write")
+    kept, (period,) = without_periodic([own, inside], Calls(), columns(*[100] * 12))
+    assert period.excess_ps == 60 * PS
+    assert period.call == "write"
+    found = rows(kept)
+    # 80 in such a step, 20 in others: three quarters of each part are excess.
+    assert found[Cause.PERIODIC, "save", "", ""] == [0, 0, 0, 22.5] * 3
+    assert found[Cause.PERIODIC, "save", "", "write"] == [0, 0, 0, 37.5] * 3
+    assert found[Cause.PYTHON, "save", "", ""] == [10, 10, 10, 7.5] * 3
+
+
+def test_programs_that_these_steps_alone_call_are_named() -> None:
+    """Computing has no culprit; `evaluate` runs in every third step, `grow` in all, `once` in one of them."""
+    computed = part(Cause.COMPUTE, *[20, 20, 80] * 3)
+    called = calls(PROGRAM, evaluate=[0, 0, 2] * 3, grow=[1] * 9, once=[0, 0, 1] + [0] * 6)
+    _kept, (period,) = without_periodic([computed], called, columns(*[100] * 9))
+    assert (period.culprit, period.was, period.programs) == (Culprit(), Cause.COMPUTE, ("evaluate",))
+
+
+def test_dispatching_is_its_callers() -> None:
+    first = part(Cause.DISPATCH, *[0, 0, 0, 20] * 3, culprit=Culprit("call", "a"), caller=SAVE)
+    second = part(Cause.DISPATCH, *[0, 0, 0, 30] * 3, culprit=Culprit("call", "b"), caller=SAVE)
+    _kept, (period,) = without_periodic([first, second], Calls(), columns(*[100] * 12))
+    assert (period.culprit, period.mean_ps) == (SAVE, 12.5 * PS)
+
+
+def test_the_longest_period_comes_first() -> None:
+    saved = part(Cause.PYTHON, *[0, 0, 0, 40] * 4, culprit=SAVE)
+    logged = part(Cause.PYTHON, *[30, 0] * 8, culprit=LOG)
+    _kept, periods = without_periodic([saved, logged], Calls(), columns(*[100] * 16))
+    assert [(period.culprit, period.every, period.mean_ps) for period in periods] == [(LOG, 2, 15 * PS), (SAVE, 4, 10 * PS)]
+
+
+def test_nothing_of_nothing() -> None:
+    assert without_periodic([], Calls(), columns()) == ((), ())
+    assert without_periodic([], Calls(), columns(*[100] * 9)) == ((), ())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 6), st.lists(st.lists(st.integers(0, 1000), min_size=12, max_size=12), min_size=1, max_size=4))
+def test_no_time_is_lost(every: int, tables: list[list[int]]) -> None:
+    bump = np.where(np.arange(12) % every == every - 1, 400, 0)
+    parts = [
+        replace(part(Cause.PYTHON, *[0] * 12, culprit=(SAVE, LOG)[i % 2], call=str(i)), time_ps=np.array(table, np.int64) // 20 + bump)
+        for i, table in enumerate(tables)
+    ]
+    kept, periods = without_periodic(parts, Calls(), np.full(12, 1000, np.int64))
+    whole = np.sum([one.time_ps for one in parts], axis=0)
+    assert np.sum([one.time_ps for one in kept] or [whole], axis=0).tolist() == whole.tolist()
+    assert all((one.time_ps >= 0).all() and one.time_ps.any() for one in kept)
+    periodic = sum(one.mean_ps for one in kept if one.cause == Cause.PERIODIC)
+    assert periodic == pytest.approx(sum(period.mean_ps for period in periods), abs=len(parts))
+    assert us([period.mean_ps for period in periods]) == sorted(us([period.mean_ps for period in periods]), reverse=True)

@@ -1,0 +1,114 @@
+"""Steps of loops that annotate none: from call to call of the main program."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tpuprof.analysis.program_steps import main_calls
+from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.trace.trace import Trace
+from tests.analysis.diagnosis.drawn import trace_of
+
+COLUMN_PS = 200 * 10**6  # 5 columns are a millisecond
+EAGER = {"e": "EagerLocalExecute: MatMul", "f": "EagerLocalExecute: Mul"}
+
+
+def loop(text: str) -> Trace:
+    return trace_of(text, EAGER, column_ps=COLUMN_PS)
+
+
+def starts(trace: Trace) -> list[float]:
+    """In columns of the drawing."""
+    return (trace.events["start_ps"][main_calls(trace)] / COLUMN_PS).tolist()
+
+
+def test_the_most_frequent_program_is_the_main_one() -> None:
+    """`grow` is called four times; `shrink` three times, with far more time after it."""
+    trace = loop(
+        """
+        main  [g ] [h ]             [g ] [h ]               [g ][g ] [h ]
+        """
+    )
+    assert starts(trace) == [6, 28, 52, 56]
+
+
+def test_of_equally_frequent_ones_the_first_is() -> None:
+    trace = loop("main  [h ] [g ]        [h ] [g ]    [h ] [g ]")
+    assert starts(trace) == [6, 23, 36]
+
+
+def test_one_of_many_small_programs_is_not() -> None:
+    """`shrink` is called eight times, but every 0.8 ms; `grow` three times, every 3 ms."""
+    trace = loop("main  [h ][h ][h ][h ][g ][h ][h ][h ][h ]     [g ]        [g ]")
+    assert starts(trace) == [22, 47, 59]
+
+
+def test_steps_last_from_call_to_call() -> None:
+    """Unlike ones: 20, 16 and 31 columns; after the last call no other begins."""
+    trace = loop(
+        """
+        main  [g ] [u          ]  [g ]  [u    ]   [g ] [u                   ]    [g ] [u   ]
+        """
+    )
+    found = steps(trace)
+    assert (found.source, found.how) == ("program", "loop")
+    assert (found.duration_ps / COLUMN_PS).tolist() == [20, 16, 31]
+    assert (found.start_ps / COLUMN_PS).tolist() == [6, 26, 42]
+    assert found.name == ("0", "1", "2")
+    assert found.n_trimmed == 1
+
+
+def test_operations_that_run_eagerly_make_steps_where_no_program_does() -> None:
+    text = "main  [e ] [f ]        [e ][f ]         [e ] [f ]      [e ]"
+    assert starts(loop(text)) == [6, 23, 40, 55]
+    # A program of JAX wins, although it is called less often.
+    assert starts(loop(f"{text} [g ]     [g ]    [g ]")) == [60, 69, 77]
+
+
+def test_a_call_inside_of_a_call_is_no_step() -> None:
+    trace = loop(
+        """
+        main  [h            ]     [h        ]    [h        ]
+        main    [g  ][g   ]         [g  ]          [g ]
+        """
+    )
+    assert starts(trace) == [6, 26, 41]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("main  [g ]   [g ]     [h ]   [h ]", "no program is called three times"),
+        ("main  [u ]   [u ]     [u ]   [u ]", "no program is called"),
+        ("main  [g][g][g][g]", "the calls follow one another within a millisecond"),
+        ("/device:GPU:0:\nmain  [g ]   [g ]     [g ]   [g ]", "not on the host"),
+    ],
+)
+def test_too_little_is_no_loop(text: str, why: str) -> None:
+    assert starts(loop(text)) == [], why
+
+
+def test_the_thread_that_calls_most_is_the_loops() -> None:
+    trace = loop(
+        """
+        other       [h ]           [h ]          [h ]                        [h ]
+        main  [g ]   [g ]     [g ]   [g ]  [g ]
+        """
+    )
+    assert starts(trace) == [6, 13, 22, 29, 35]
+
+
+def test_calls_that_follow_one_another_closely_are_steps_all_the_same() -> None:
+    trace = loop("main  [g   ][g  ][g      ][g ]")
+    assert (steps(trace).duration_ps / COLUMN_PS).tolist() == [6, 5, 9]
+
+
+def test_annotated_steps_win() -> None:
+    trace = loop(
+        """
+        main  [train           ][train           ]
+        main   [g ]  [g ][d ]     [g ] [g ] [d ]
+        """
+    )
+    assert steps(trace).source == "annotation"
+    assert (steps(trace).duration_ps / COLUMN_PS).tolist() == [18, 18]

@@ -1,0 +1,60 @@
+"""`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.exam.jobs import jobs
+from tests.exam.runner import run
+from tests.exam.score import explained, marks, ready, report
+
+
+def run_all(seed: int, out: Path, only: str, removed: bool) -> int:
+    """Run the jobs whose label matches, one after the other; how many failed."""
+    chosen = [job for job in jobs(seed) if re.search(only, job.label)]
+    n_failed, began = 0, time.monotonic()
+    for job in chosen:
+        start = time.monotonic()
+        try:
+            truth = run(job, out, removed)
+        except (RuntimeError, ValueError, OSError, subprocess.TimeoutExpired) as problem:
+            n_failed += 1
+            print(f"{job.label}: FAILED\n{problem}", flush=True)
+            continue
+        step, share = truth["step_s"] * 1e3, truth.get("share")
+        met = "" if share is None else f", met {share:.0%}"
+        if "gain_s" in truth:
+            met += f", gain {truth['gain_s'] * 1e3:.1f} ± {truth['gain_noise_s'] * 1e3:.1f} ms"
+        print(f"{job.label}: step {step:.1f} ms{met} ({time.monotonic() - start:.1f} s)", flush=True)
+    print(f"{len(chosen)} jobs, {n_failed} failed, {(time.monotonic() - began) / 60:.1f} min")
+    return n_failed
+
+
+def main() -> int:
+    """Run or score."""
+    parser = argparse.ArgumentParser(prog="python -m tests.exam", description="jobs with planted causes, and the score of their diagnoses")
+    commands = parser.add_subparsers(dest="command", required=True)
+    runs = commands.add_parser("run", help="generate and profile the jobs of a seed")
+    runs.add_argument("--seed", type=int, default=1)
+    runs.add_argument("--out", type=Path, required=True)
+    runs.add_argument("--only", default="", help="a regular expression; jobs whose label it finds are run")
+    runs.add_argument("--removed", action="store_true", help="also without the cause, for the gain")
+    scores = commands.add_parser("score", help="score the diagnoses of a folder that `run` wrote")
+    scores.add_argument("folder", type=Path)
+    scores.add_argument(
+        "--answers", default="", metavar="NAME", help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof"
+    )
+    options = parser.parse_args()
+    if options.command == "score":
+        print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
+        return 0
+    return run_all(options.seed, options.out, options.only, options.removed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What is planted, as pieces of source text: a part fills some places of a program (`programs.py`).
+
+`$f`, `$g`, … become neutral names, `$on` and `$amount` the numbers that turn the cause on, `$spent` where it adds its seconds. A line
+`@name` in a text stands for a block of lines of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from textwrap import dedent, indent
+
+SHARES = (0.1, 0.3, 0.8)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One way to plant a cause; with cause "" one of the things that healthy jobs do.
+
+    `culprits`: roles of the functions that an answer may name, the planted one first; `names`: other names it may give. `seen`: whether
+    a trace can name them: "python" with the Python tracer only. `needs_python`: a trace without the Python tracer cannot show the cause.
+    `tune`: "amount", or "work" where the cause costs what it costs and the work beside it is chosen, or "cold". `lap`: every how many
+    steps it comes.
+    """
+
+    name: str
+    cause: str
+    frameworks: tuple[str, ...] = ("jax", "tensorflow")
+    imports: str = ""  # for the file that `side` stands in
+    side: str = ""  # functions that may stand in a file of their own
+    main: str = ""  # lines at the top of the program
+    make: str = ""  # lines that build everything anew
+    fetch: str = ""  # what a step computes with
+    before: str = ""  # lines of a step before the compiled step
+    call: str = ""  # instead of the compiled step
+    after: str = ""  # lines after it
+    cell: str = ""  # lines at the end of what is compiled; `w` and `x` are there
+    culprits: tuple[str, ...] = ("f",)
+    names: tuple[str, ...] = ()
+    seen: str = "python"
+    needs_python: bool = False
+    tune: str = "amount"
+    amount: float = 0.004  # to begin with
+    shares: tuple[float, ...] = SHARES
+    accepted: tuple[str, ...] = ()  # causes that are right too
+    lap: int = 1
+    is_direct: bool = False  # whether the seconds it spent are the step's, with nothing beside them
+    is_async: bool = False  # the loop must not wait for each step
+    is_wide: bool = True  # whether it goes with a step that is spread over devices
+    n_devices: int = 0  # how many it needs; 0: any number
+    is_narrow: bool = False  # whether a device must leave a core to the host
+
+
+def put(text: str, **blocks: str) -> str:
+    """The text without its common indentation; a line `@name` becomes the block of that name, moved to where it stands."""
+    found = re.sub(r"^( *)@(\w+)$", lambda line: indent(blocks[line[2]], line[1]), dedent(text).strip("\n"), flags=re.MULTILINE)
+    return found.rstrip()
+
+
+def timed(lines: str) -> str:
+    """The lines, with their seconds added to what the part spent."""
+    return put("a = clock()\n@lines\n$spent += clock() - a", lines=lines)
+
+
+SLEEP = "time.sleep($amount)"
+COMPUTE = put("""
+    n = 0
+    for i in range(int($amount)):
+        n = (n * 31 + i) % 1000003
+    """)

@@ -1,0 +1,237 @@
+"""What a step does to its device: compilation, waiting, many small calls, copies; and what takes the processors from it."""
+
+from __future__ import annotations
+
+from tests.exam.parts import Part, put, timed
+
+_IDS = ("jit_$f", "jit($f)")
+_ROW = "A = np.linspace(0, 1, 4096, dtype=np.float32)"
+_ENDLESS = "U, K = None, 8"
+
+
+def recompiled(name: str, framework: str, side: str, make: str, before: str) -> Part:
+    """A small function that is compiled anew in each step."""
+    return Part(
+        name, "compilation", (framework,), side=side, main=f"{_ROW}\n{_ENDLESS}", make=f"global U, K\nK = 8\n{make}",
+        before=before, names=_IDS, seen="always", tune="work", is_wide=False, is_direct=True,
+    )  # fmt: skip
+
+
+def _grows(call: str) -> str:
+    return f"if $on:\n    K += 1\n{timed(call)}"
+
+
+_NEWLY = f"if $on:\n    U = tf.function($f)\n{timed('U(A)')}"
+_TF_SMALL = put("""
+    def $f(v):
+        for _ in range(6):
+            v = tf.tanh(v) + 1.0
+        return tf.reduce_sum(v)
+    """)
+_TF_TIMES = put("""
+    def $f(v, k):
+        for _ in range(6):
+            v = tf.tanh(v * k) + 1.0
+        return tf.reduce_sum(v)
+    """)
+_NEW = put("""
+    def $g(k):
+        def $f(v):
+            return jnp.tanh(v * k).sum()
+
+        return jax.jit($f)
+    """)
+COMPILATION = (
+    recompiled("new shape in each step", "jax", "def $f(v):\n    return (jnp.tanh(v) * v).sum()", "U = jax.jit($f)",
+               _grows("U(A[:K])")),
+    recompiled("new static argument in each step", "jax", "def $f(v, k):\n    return jnp.tanh(v * k).sum()",
+               "U = jax.jit($f, static_argnums=1)", _grows("U(A, K)")),
+    recompiled("new function in each step", "jax", _NEW, "U = $g(K)", f"if $on:\n    K += 1\n    U = $g(K)\n{timed('U(A)')}"),
+    recompiled("Python number as an argument", "tensorflow", _TF_TIMES, "U = tf.function($f)", _grows("U(A, K)")),
+    recompiled("new shape in each step", "tensorflow", _TF_SMALL, "U = tf.function($f)", _grows("U(A[:K])")),
+    recompiled("new function in each step", "tensorflow", _TF_SMALL, "U = tf.function($f)", _NEWLY),
+)  # fmt: skip
+
+_WAITS = {"float": "float(o)", "item": "o.item()", "asarray": "np.asarray(o)", "block_until_ready": "o.block_until_ready()"}
+_WAIT_NAMES = ("float", "item", "asarray", "block_until_ready", "__array__", "__float__", "_value")
+_GAINS = (0.1, 0.3, 0.45)  # more than half is never won by doing two things at once
+
+
+_HOST_WORK = {
+    "computes": ("n = 0\nfor i in range(int(m)):\n    n = (n * 31 + i) % 1000003\nreturn n", 40000.0),
+    "sleeps": ("time.sleep(m)", 0.004),
+}
+
+
+def waits(call: str, work: str) -> Part:
+    """Waits for the device before work of the host that does not need it."""
+    lines, amount = _HOST_WORK[work]
+    side = put(
+        f"""
+        def $f(o):
+            return {_WAITS[call]}
+
+
+        def $g(m):
+            @lines
+        """,
+        lines=lines,
+    )
+    after = put("if $on:\n    $f(o)\n@work", work=timed("$g($amount)"))
+    return Part(
+        f"{call} before host work that {work}", "synchronization", ("jax",), side=side, after=after, names=_WAIT_NAMES, amount=amount,
+        shares=_GAINS, is_async=True, is_wide=False, is_narrow=True,
+    )  # fmt: skip
+
+
+def waits_between(call: str) -> Part:
+    """Waits for one device before the other one is given its work."""
+    side = put(f"""
+        def $f(o):
+            return {_WAITS[call]}
+
+
+        def $g(v, y, m):
+            v = jax.lax.fori_loop(0, m, lambda i, v: jnp.tanh(v @ y) * 0.01, v)
+            return v, jnp.mean(v)
+        """)
+    make = put("""
+        global U, V, Y
+        U = jax.jit($g)
+        V = Y = jax.device_put(np.full((256, 256), 0.1, np.float32), jax.devices()[1])
+        """)
+    after = put("""
+        if $on:
+            $f(o)
+        V, o = U(V, Y, int($amount) + 1)
+        if $on:
+            $f(o)
+        """)
+    return Part(
+        f"{call} between two devices", "synchronization", ("jax",), side=side, main="U = V = Y = None", make=make, after=after,
+        names=_WAIT_NAMES, amount=8, shares=_GAINS, is_async=True, is_wide=False, n_devices=2, is_narrow=True,
+    )  # fmt: skip
+
+
+SYNCHRONIZATION = (
+    waits("float", "computes"), waits("item", "sleeps"), waits("asarray", "sleeps"), waits("block_until_ready", "computes"),
+    waits_between("float"), waits_between("block_until_ready"),
+)  # fmt: skip
+
+_JAX_SMALL = put("""
+    def $f(v, m):
+        for _ in range(m):
+            v = jnp.sin(v) * 1.5 + 0.1
+        return v
+
+
+    def $h(v, m):
+        return jax.lax.fori_loop(0, m, lambda i, v: jnp.sin(v) * 1.5 + 0.1, v)
+    """)
+_JAX_TINY = put("""
+    def $g(v):
+        return jnp.tanh(v) + 0.1
+
+
+    def $h(v, m):
+        return jax.lax.fori_loop(0, m, lambda i, v: jnp.tanh(v) + 0.1, v)
+
+
+    def $f(u, v, m):
+        for _ in range(m):
+            v = u(v)
+        return v
+    """)
+_TF_EAGER = put("""
+    def $f(v, m):
+        for _ in range(m):
+            v = tf.sin(v) * 1.5 + 0.1
+        return v
+
+
+    def $h(v, m):
+        for _ in tf.range(m):
+            v = tf.sin(v) * 1.5 + 0.1
+        return v
+    """)
+_SMALL = put("if $on:\n    @call\nelse:\n    U(S, int($amount) // 3 + 1)", call=timed("$f(S, int($amount) // 3 + 1)"))
+DISPATCH = (
+    Part("small operations one by one", "dispatch", ("jax",), side=_JAX_SMALL, main="U = None", make="global U\nU = jax.jit($h)",
+         before=_SMALL, names=("sin", "multiply", "add"), amount=60, is_direct=True),
+    Part("many tiny programs", "dispatch", ("jax",), side=_JAX_TINY, main="U = V = None",
+         make="global U, V\nU, V = jax.jit($g), jax.jit($h)",
+         before=put("if $on:\n    @call\nelse:\n    V(S, int($amount) + 1)", call=timed("$f(U, S, int($amount) + 1)")), culprits=("f", "g"),
+         names=("jit_$g", "jit($g)"), seen="always", amount=100, is_direct=True),
+    Part("eager operations", "dispatch", ("tensorflow",), side=_TF_EAGER, main="U = None", make="global U\nU = tf.function($h)",
+         before=_SMALL, names=("Sin", "Mul", "AddV2"), amount=60, is_direct=True),
+    Part("keras run_eagerly", "dispatch", ("keras",), call="run_eagerly", culprits=(), tune="work"),
+)  # fmt: skip
+
+_LARGE = "A = np.ones((60000, 1024), np.float32)"
+TRANSFERS = (
+    Part("device_put of a large array", "transfers", ("jax",), imports=_LARGE, side="def $f(m):\n    return jax.device_put(A[:m])",
+         before="if $on:\n    $f(int($amount))", names=("device_put",), amount=1000, is_wide=False),
+    Part("large numpy argument", "transfers", ("jax",), side="def $f(v):\n    return v[0, 0] + v[-1, -1]", main=f"{_LARGE}\nU = None",
+         make="global U\nU = jax.jit($f)", before="if $on:\n    U(A[:int($amount) + 2])", names=(*_IDS, "device_put"), seen="always",
+         amount=1000, is_wide=False),
+)  # fmt: skip
+
+_SPIN = put("""
+    def $f(m):
+        n = 0
+        for i in range(m):
+            n = (n * 31 + i) % 1000003
+        return n
+
+
+    def $g(s, turn):
+        while P.turn == turn:
+            u = clock() + 0.02 * s
+            while clock() < u:
+                $f(5000)
+            time.sleep(0.02 * (1 - s))
+    """)
+_MULTIPLY = put("""
+    def $f(a, s):
+        u = clock() + 0.02 * s
+        while clock() < u:
+            a @ a
+        time.sleep(0.02 * (1 - s))
+
+
+    def $g(s, turn):
+        a = np.ones((200, 200), np.float32)
+        while P.turn == turn:
+            $f(a, s)
+    """)
+_MANY = put("""
+    if $on:
+        for s in [1.0] * int($amount) + [$amount % 1]:
+            threading.Thread(target=$g, args=(s, P.turn), daemon=True).start()
+    """)
+_OUTSIDE = put(r"""
+    CODE = '''
+    import os, sys, time
+    s = float(sys.argv[1])
+    while os.getppid() == int(sys.argv[2]):
+        u = time.perf_counter() + 0.02 * s
+        while time.perf_counter() < u:
+            pass
+        time.sleep(0.02 * (1 - s))
+    '''
+
+
+    def $f(m):
+        return [subprocess.Popen([sys.executable, '-c', CODE, str(s), str(os.getpid())]) for s in [1.0] * int(m) + [m % 1]]
+    """)
+CONTENTION = (
+    *(
+        Part(name, "contention", main="import threading", side=side, make=_MANY, culprits=("f", "g"), amount=1.0, is_wide=False,
+             needs_python=True)
+        for name, side in (("threads spin", _SPIN), ("threads multiply", _MULTIPLY))
+    ),
+    Part("other processes", "contention", imports="import os\nimport subprocess\nimport sys", side=_OUTSIDE, main="O = []",
+         make="global O\nfor p in O:\n    p.kill()\nO = $f($amount) if $on else []", culprits=(), amount=1.0, is_wide=False, seen="never",
+         needs_python=True),
+)  # fmt: skip
+WARM_UP = (Part("the first step compiles", "warm_up", ("jax", "tensorflow", "keras"), culprits=(), tune="cold", seen="never"),)

@@ -1,0 +1,155 @@
+"""Runs a job under the interpreter that has its framework, and keeps its profile and its truth.
+
+FOLDER/<job>/plugins/profile/<time>/<host>.xplane.pb    the job as planted
+FOLDER/removed/<job>/plugins/profile/…                  without its cause
+FOLDER/<job>/truth.json                                 what was planted and measured
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.exam.jobs import Job
+from tests.exam.programs import Source
+from tests.integration.jobs import environment, python_with
+
+HARNESS = Path(__file__).with_name("harness.py")
+LIMIT_S = 240
+HOSTS = ("n1", "n2")
+_STARTING_WORK = {"chain": 3, "loop": 6, "scan": 6, "gradient": 2, "dense": 64}
+_PACKAGE = {"jax": "jax", "tensorflow": "tensorflow", "keras": "tensorflow"}
+
+
+def run(job: Job, folder: Path, removed: bool) -> dict[str, Any]:
+    """Run a job; its truth. A job whose results are there is not run again."""
+    home, other = folder / job.name, folder / "removed" / job.name
+    done = _read(home / "truth.json")
+    if done and done["label"] != job.label:
+        raise ValueError(f"{home} holds {done['label']}: another seed, or jobs of before; name another folder")
+    needed = ["with"] * (not done) + ["without"] * (removed and bool(job.cause) and "without" not in done.get("measured", {}))
+    if not needed:
+        return done
+    (home / "src").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as space:
+        measured = _ran(job, home / "src", Path(space), needed, done.get("numbers"))
+        for part, target in (("with", home), ("without", other)):
+            if part in needed:
+                shutil.rmtree(target / "plugins", ignore_errors=True)
+                _keep(job, Path(space), part, target)
+    truth = _truth(job, measured, done)
+    (home / "truth.json").write_text(json.dumps(truth, indent=1), "utf-8")
+    return truth
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return found
+
+
+def _ran(job: Job, source: Path, space: Path, needed: list[str], numbers: Any) -> list[dict[str, Any]]:
+    """What each host's process measured."""
+    written = Source(job)
+    for name, text in written.files.items():
+        (source / name).write_text(text, "utf-8")
+    (source / f"{job.names['rig']}.py").write_text(HARNESS.read_text("utf-8"), "utf-8")
+    python, port = python_with(_PACKAGE[job.framework]), _free_port()
+    processes = []
+    for host in range(job.n_hosts):
+        out = space / HOSTS[host]
+        out.mkdir()
+        spec = out / "spec.json"
+        spec.write_text(json.dumps({**_spec(job), "host": host, "port": port, "parts": needed, "numbers": numbers, "shared": str(space)}))
+        output = (out / "output.txt").open("wb")
+        command = [python, written.main, str(out), str(spec)]
+        processes.append(subprocess.Popen(command, cwd=source, env=_environment(job), stdout=output, stderr=subprocess.STDOUT))
+    try:
+        codes = [process.wait(LIMIT_S) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    texts = [(space / HOSTS[host] / "output.txt").read_text("utf-8", "replace") for host in range(job.n_hosts)]
+    if any(codes):
+        raise RuntimeError(f"{job.label}: " + "\n".join(text[-3000:] for text in texts))
+    return [_read(space / HOSTS[host] / "truth.json") for host in range(job.n_hosts)]
+
+
+def _spec(job: Job) -> dict[str, Any]:
+    first, second = (*job.parts, None, None)[:2]
+    return {
+        "framework": job.framework, "share": job.share, "second_share": job.second_share, "target_s": job.target_s,
+        "tracer": job.tracer, "lead": job.lead, "is_direct": [is_direct(job, place) for place in range(len(job.parts))],
+        "is_steady": job.end != "none" and all(part.lap == 1 for part in job.parts),
+        "tune": first.tune if first and first.cause else "none", "amount": first.amount if first else 0.0,
+        "more": second.amount if second else 0.0,
+        "work": _STARTING_WORK[job.model], "n": job.n_steps, "lap": max([part.lap for part in job.parts], default=2), "hosts": job.n_hosts,
+    }  # fmt: skip
+
+
+def _environment(job: Job) -> dict[str, str]:
+    flags = [f"--xla_force_host_platform_device_count={job.n_devices}"] * (job.n_devices > 1)
+    if job.n_hosts > 1 or any(part.is_narrow for part in job.parts):
+        flags.append("--xla_cpu_multi_thread_eigen=false")
+    return {**environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "XLA_FLAGS": " ".join(flags)}
+
+
+def _keep(job: Job, space: Path, part: str, target: Path) -> None:
+    """The hosts' files in one run folder, each under its host's name."""
+    found = [(space / HOSTS[host] / part, HOSTS[host]) for host in range(job.n_hosts)]
+    (first,) = found[0][0].glob("plugins/profile/*")
+    run_dir = target / "plugins" / "profile" / first.name
+    run_dir.mkdir(parents=True)
+    for folder, host in found:
+        (file,) = folder.rglob("*.xplane.pb")
+        shutil.copyfile(file, run_dir / f"{host if job.n_hosts > 1 else 'n1'}.xplane.pb")
+
+
+def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> dict[str, Any]:
+    """What was planted, what each way measured, and the gain."""
+    lead = {**done.get("measured", {}), **{key: value for key, value in measured[job.lead].items() if key != "numbers"}}
+    source = Source(job)
+    step = lead["with"]["step_s"]
+    found = {
+        "name": job.name, "label": job.label, "framework": job.framework, "cause": job.cause, "second": job.second,
+        "accepted": [[part.cause, *part.accepted] for part in job.parts], "mechanisms": [part.name for part in job.parts],
+        "target": [job.share, job.second_share], "tracer": job.tracer, "annotated": job.is_annotated, "devices": job.n_devices,
+        "hosts": job.n_hosts, "host": HOSTS[job.lead] if job.n_hosts > 1 else "", "hidden": [part.needs_python for part in job.parts],
+        "culprits": [source.culprit(place) for place in range(len(job.parts))], "step_s": step, "numbers": measured[job.lead]["numbers"],
+        "measured": lead, "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
+    }  # fmt: skip
+    if is_direct(job, 0):
+        found["share"] = lead["with"]["spent_s"] / step
+    if "without" in lead:
+        found["gain_s"], found["gain_noise_s"] = _gain(lead, "without")
+        found.setdefault("share", found["gain_s"] / step)
+    if "repeats" in lead and "without_second" in lead["repeats"][0]:
+        found["second_gain_s"], _ = _gain(lead, "without_second")
+        found["second_share"] = lead["with"]["extra_s"] / step if is_direct(job, 1) else found["second_gain_s"] / step
+    return found
+
+
+def is_direct(job: Job, place: int) -> bool:
+    """Whether the seconds that a part spent are what it costs: the loop waits for each step, and nothing goes on beside it."""
+    return job.parts[place].is_direct and job.end != "none"
+
+
+def _gain(lead: dict[str, Any], way: str) -> tuple[float, float]:
+    """What a step gains without the cause, and how far the measurements of one way are from each other: the larger of two half ranges."""
+    times = {}
+    for one in ("with", way):
+        kept = [lead[one]["usual_s"]] if one in lead else []
+        times[one] = [*kept, *(repeat[one]["usual_s"] for repeat in lead["repeats"])]
+    noise = max((max(some) - min(some)) / 2 for some in times.values())
+    return statistics.median(times["with"]) - statistics.median(times[way]), noise
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])

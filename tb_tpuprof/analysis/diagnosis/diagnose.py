@@ -88,7 +88,8 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
 def _led(top: Finding, level: Level) -> str:
     """A finding's sentence behind what it makes of the run."""
     lead = _LEADS.get(top.cause, "")
-    if not lead:
+    # Of an annotation without operations nobody knows whether it is Python.
+    if not lead or (top.cause == Cause.PYTHON and top.culprit.kind == "annotation"):
         return top.sentence
     how = "Highly " if level == "bad" else "Moderately "
     sentence = top.sentence if top.sentence.startswith(("On ", "`")) else top.sentence[0].lower() + top.sentence[1:]

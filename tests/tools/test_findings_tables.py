@@ -84,7 +84,8 @@ def test_a_row_for_each_cause() -> None:
 
 def test_of_nothing_there_are_no_rows() -> None:
     nothing = Diagnosis("unknown", "No steps.", 0.0, 0)
-    assert {len(column.values) for table in (findings_table(nothing, "CPU"), causes_table(nothing, "CPU")) for column in table.columns} == {0}
+    tables = findings_table(nothing, "CPU"), causes_table(nothing, "CPU")
+    assert {len(column.values) for table in tables for column in table.columns} == {0}
 
 
 def test_what_a_drawn_run_says() -> None:

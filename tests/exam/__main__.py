@@ -10,18 +10,18 @@ import time
 from pathlib import Path
 
 from tests.exam.jobs import jobs
-from tests.exam.runner import run
+from tests.exam.runner import PATIENCE_S, run
 from tests.exam.score import explained, marks, ready, report
 
 
-def run_all(seed: int, out: Path, only: str, removed: bool) -> int:
+def run_all(options: argparse.Namespace) -> int:
     """Run the jobs whose label matches, one after the other; how many failed."""
-    chosen = [job for job in jobs(seed) if re.search(only, job.label)]
+    chosen = [job for job in jobs(options.seed) if re.search(options.only, job.label)]
     n_failed, began = 0, time.monotonic()
     for job in chosen:
         start = time.monotonic()
         try:
-            truth = run(job, out, removed)
+            truth = run(job, options.out, options.removed, options.patience)
         except (RuntimeError, ValueError, OSError, subprocess.TimeoutExpired) as problem:
             n_failed += 1
             print(f"{job.label}: FAILED\n{problem}", flush=True)
@@ -44,6 +44,7 @@ def main() -> int:
     runs.add_argument("--out", type=Path, required=True)
     runs.add_argument("--only", default="", help="a regular expression; jobs whose label it finds are run")
     runs.add_argument("--removed", action="store_true", help="also without the cause, for the gain")
+    runs.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that each job waits for a quiet machine at most")
     scores = commands.add_parser("score", help="score the diagnoses of a folder that `run` wrote")
     scores.add_argument("folder", type=Path)
     scores.add_argument(
@@ -53,7 +54,7 @@ def main() -> int:
     if options.command == "score":
         print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
         return 0
-    return run_all(options.seed, options.out, options.only, options.removed)
+    return run_all(options)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import time
 
 clock = time.perf_counter
 ROUNDS, REPEATS, WAIT_S, NEAR = 5, 2, 120, 0.08
+LOOK_S, QUIET_CORES = 0.2, 0.25
 LONGEST_S = 0.4  # of a step where the cause costs what it costs
 
 
@@ -42,6 +43,28 @@ P = Sheet()
 P.meet, P.n_hosts, P.host = f"localhost:{SPEC['port']}", SPEC["hosts"], SPEC["host"]
 
 
+class Noise:
+    """What other processes take of the processors: `cores` since it was made."""
+
+    def __init__(self):
+        self.begin = self.now()
+
+    @staticmethod
+    def now():
+        """Seconds that passed, that all processors were busy, and that this process was."""
+        own = os.times()
+        try:
+            with open("/proc/stat") as file:
+                ticks = [int(value) for value in file.readline().split()[1:9]]
+        except OSError:
+            return clock(), 0.0, 0.0
+        return clock(), (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK"), own.user + own.system
+
+    def cores(self):
+        passed, busy, own = (after - before for before, after in zip(self.begin, self.now(), strict=True))
+        return max(0.0, busy - own) / passed
+
+
 class Desk:
     """One job on the way from its spec to its truth."""
 
@@ -49,7 +72,7 @@ class Desk:
         self.make, self.walk = make, walk
         self.out, self.spec = sys.argv[1], SPEC
         self.lead = self.spec["host"] == self.spec["lead"]
-        self.n_said = 0
+        self.n_said, self.patience_s = 0, self.spec["patience_s"]
         P.amount, P.more, P.work = self.spec["amount"], self.spec["more"], self.spec["work"]
 
     def turned(self, on, also):
@@ -76,6 +99,16 @@ class Desk:
         self.walk(max(3, self.spec["lap"]))
         with self.traced(None):
             return self.timed(max(8, 2 * self.spec["lap"]))
+
+    def hush(self):
+        """Stays until other processes leave the processors alone, though not for long."""
+        self.turned(False, False)
+        while self.patience_s > 0:
+            noise = Noise()
+            time.sleep(LOOK_S)
+            self.patience_s -= LOOK_S
+            if noise.cores() < QUIET_CORES:
+                return
 
     @contextlib.contextmanager
     def traced(self, folder):
@@ -187,12 +220,15 @@ class Desk:
 
     def told(self, folder, on, is_cold):
         """Profile one way: the steps and their means."""
+        self.hush()
         self.turned(on, True)
         if not is_cold:
             self.walk(max(3, self.spec["lap"]))
         P.first = 100
         with self.traced(folder):
+            noise = Noise()
             found = self.timed(self.spec["n"])
+            found["outside_cores"] = noise.cores()
         P.first = 0
         return {**found, "steps": list(P.rows), "end": P.end}
 
@@ -209,6 +245,7 @@ class Desk:
             ways = {"with": (True, True), "without": (False, True)}
             if self.spec["second_share"]:
                 ways["without_second"] = (True, False)
+            self.hush()
             truth["repeats"] = [{way: self.tried(*states) for way, states in ways.items()} for _ in range(REPEATS)]
         with open(path, "w") as file:
             json.dump(truth, file)

@@ -80,7 +80,7 @@ class Job:
     @property
     def spread(self) -> int:
         """Over how many devices a step is spread."""
-        return 1 if any(part.n_devices for part in self.parts) else self.n_devices * self.n_hosts
+        return self.n_devices * self.n_hosts
 
     @property
     def label(self) -> str:
@@ -139,7 +139,6 @@ class Draw:
         is_async = any(part.is_async for part in parts)
         may_be_wide = framework == "jax" and not is_async and all(part.is_wide for part in parts)
         n_devices = (shape[0] or rng.choice((1, 1, 1, 2, 4))) if may_be_wide else 1
-        n_devices = max([n_devices, *(part.n_devices for part in parts)])
         end = "none" if is_async else shape[1] or rng.choice(("wait", "float"))
         if framework == "jax" and n_devices == 1 and rng.random() < 0.3 and self._hides(parts, shares):
             end = "none"

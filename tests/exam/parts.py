@@ -47,8 +47,6 @@ class Part:
     is_direct: bool = False  # whether the seconds it spent are the step's, with nothing beside them
     is_async: bool = False  # the loop must not wait for each step
     is_wide: bool = True  # whether it goes with a step that is spread over devices
-    n_devices: int = 0  # how many it needs; 0: any number
-    is_narrow: bool = False  # whether a device must leave a core to the host
 
 
 def put(text: str, **blocks: str) -> str:

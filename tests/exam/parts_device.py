@@ -55,68 +55,37 @@ COMPILATION = (
 _WAITS = {"float": "float(o)", "item": "o.item()", "asarray": "np.asarray(o)", "block_until_ready": "o.block_until_ready()"}
 _WAIT_NAMES = ("float", "item", "asarray", "block_until_ready", "__array__", "__float__", "_value")
 _GAINS = (0.1, 0.3, 0.45)  # more than half is never won by doing two things at once
+_BITS = put("""
+    def $g(s):
+        time.sleep(s / 3)
 
 
-_HOST_WORK = {
-    "computes": ("n = 0\nfor i in range(int(m)):\n    n = (n * 31 + i) % 1000003\nreturn n", 40000.0),
-    "sleeps": ("time.sleep(m)", 0.004),
-}
+    def $h(s):
+        threading.Event().wait(s / 3)
 
 
-def waits(call: str, work: str) -> Part:
-    """Waits for the device before work of the host that does not need it."""
-    lines, amount = _HOST_WORK[work]
-    side = put(
-        f"""
-        def $f(o):
-            return {_WAITS[call]}
+    def $p(s):
+        for _ in range(4):
+            time.sleep(s / 12)
+    """)
 
 
-        def $g(m):
-            @lines
-        """,
-        lines=lines,
-    )
-    after = put("if $on:\n    $f(o)\n@work", work=timed("$g($amount)"))
+def waits(call: str, has_function: bool) -> Part:
+    """Waits for the device three times in a step, each time before a bit of the host's work that does not need it.
+
+    Three bits, so that no single one of them costs what the waiting does.
+    """
+    wait = "$f(o)" if has_function else _WAITS[call]
+    bit = put("W, o = $step(W, x)\nif $on:\n    @wait\n@bit", wait=wait, bit=timed("$bit($amount)"))
+    side = put(f"def $f(o):\n    return {_WAITS[call]}\n\n\n@bits", bits=_BITS) if has_function else _BITS
     return Part(
-        f"{call} before host work that {work}", "synchronization", ("jax",), side=side, after=after, names=_WAIT_NAMES, amount=amount,
-        shares=_GAINS, is_async=True, is_wide=False, is_narrow=True,
+        f"{call} in {'a function' if has_function else 'the loop'}", "synchronization", ("jax",), imports="import threading", side=side,
+        call="\n".join(bit.replace("$bit", role) for role in ("$g", "$h", "$p")), culprits=("f" if has_function else "walk",),
+        names=_WAIT_NAMES, shares=_GAINS, is_async=True, is_wide=False, is_direct=True,
     )  # fmt: skip
 
 
-def waits_between(call: str) -> Part:
-    """Waits for one device before the other one is given its work."""
-    side = put(f"""
-        def $f(o):
-            return {_WAITS[call]}
-
-
-        def $g(v, y, m):
-            v = jax.lax.fori_loop(0, m, lambda i, v: jnp.tanh(v @ y) * 0.01, v)
-            return v, jnp.mean(v)
-        """)
-    make = put("""
-        global U, V, Y
-        U = jax.jit($g)
-        V = Y = jax.device_put(np.full((256, 256), 0.1, np.float32), jax.devices()[1])
-        """)
-    after = put("""
-        if $on:
-            $f(o)
-        V, o = U(V, Y, int($amount) + 1)
-        if $on:
-            $f(o)
-        """)
-    return Part(
-        f"{call} between two devices", "synchronization", ("jax",), side=side, main="U = V = Y = None", make=make, after=after,
-        names=_WAIT_NAMES, amount=8, shares=_GAINS, is_async=True, is_wide=False, n_devices=2, is_narrow=True,
-    )  # fmt: skip
-
-
-SYNCHRONIZATION = (
-    waits("float", "computes"), waits("item", "sleeps"), waits("asarray", "sleeps"), waits("block_until_ready", "computes"),
-    waits_between("float"), waits_between("block_until_ready"),
-)  # fmt: skip
+SYNCHRONIZATION = (*(waits(call, True) for call in _WAITS), *(waits(call, False) for call in ("float", "asarray")))
 
 _JAX_SMALL = put("""
     def $f(v, m):

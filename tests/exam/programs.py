@@ -213,7 +213,7 @@ class Source:
 
     def culprit(self, place: int) -> dict[str, Any]:
         """Where the planted function of a part stands, and what else an answer may name."""
-        part, roles = self.job.parts[place], self.job.roles[place]
+        part, roles = self.job.parts[place], {**self.job.names, **self.job.roles[place]}
         names = [*(roles[role] for role in part.culprits), *(filled(name, part, self.job, place) for name in part.names)]
         found = [one for role in part.culprits for one in self._places(roles[role])]
         is_seen = part.seen == "always" or (part.seen == "python" and self.job.tracer > 0)

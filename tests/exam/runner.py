@@ -22,13 +22,14 @@ from tests.integration.jobs import environment, python_with
 
 HARNESS = Path(__file__).with_name("harness.py")
 LIMIT_S = 240
+PATIENCE_S = 10.0
 HOSTS = ("n1", "n2")
 _STARTING_WORK = {"chain": 3, "loop": 6, "scan": 6, "gradient": 2, "dense": 64}
 _PACKAGE = {"jax": "jax", "tensorflow": "tensorflow", "keras": "tensorflow"}
 
 
-def run(job: Job, folder: Path, removed: bool) -> dict[str, Any]:
-    """Run a job; its truth. A job whose results are there is not run again."""
+def run(job: Job, folder: Path, removed: bool, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+    """Run a job; its truth. A job whose results are there is not run again. `patience_s`: how long it waits for a quiet machine."""
     home, other = folder / job.name, folder / "removed" / job.name
     done = _read(home / "truth.json")
     if done and done["label"] != job.label:
@@ -38,7 +39,8 @@ def run(job: Job, folder: Path, removed: bool) -> dict[str, Any]:
         return done
     (home / "src").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as space:
-        measured = _ran(job, home / "src", Path(space), needed, done.get("numbers"))
+        more = {"parts": needed, "numbers": done.get("numbers"), "patience_s": patience_s}
+        measured = _ran(job, home / "src", Path(space), more)
         for part, target in (("with", home), ("without", other)):
             if part in needed:
                 shutil.rmtree(target / "plugins", ignore_errors=True)
@@ -53,7 +55,7 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _ran(job: Job, source: Path, space: Path, needed: list[str], numbers: Any) -> list[dict[str, Any]]:
+def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict[str, Any]]:
     """What each host's process measured."""
     written = Source(job)
     for name, text in written.files.items():
@@ -65,7 +67,7 @@ def _ran(job: Job, source: Path, space: Path, needed: list[str], numbers: Any) -
         out = space / HOSTS[host]
         out.mkdir()
         spec = out / "spec.json"
-        spec.write_text(json.dumps({**_spec(job), "host": host, "port": port, "parts": needed, "numbers": numbers, "shared": str(space)}))
+        spec.write_text(json.dumps({**_spec(job), **more, "host": host, "port": port, "shared": str(space)}))
         output = (out / "output.txt").open("wb")
         command = [python, written.main, str(out), str(spec)]
         processes.append(subprocess.Popen(command, cwd=source, env=_environment(job), stdout=output, stderr=subprocess.STDOUT))
@@ -94,7 +96,7 @@ def _spec(job: Job) -> dict[str, Any]:
 
 def _environment(job: Job) -> dict[str, str]:
     flags = [f"--xla_force_host_platform_device_count={job.n_devices}"] * (job.n_devices > 1)
-    if job.n_hosts > 1 or any(part.is_narrow for part in job.parts):
+    if job.n_hosts > 1:
         flags.append("--xla_cpu_multi_thread_eigen=false")
     return {**environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1", "XLA_FLAGS": " ".join(flags)}
 
@@ -120,10 +122,11 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
         "accepted": [[part.cause, *part.accepted] for part in job.parts], "mechanisms": [part.name for part in job.parts],
         "target": [job.share, job.second_share], "tracer": job.tracer, "annotated": job.is_annotated, "devices": job.n_devices,
         "hosts": job.n_hosts, "host": HOSTS[job.lead] if job.n_hosts > 1 else "", "hidden": [part.needs_python for part in job.parts],
-        "culprits": [source.culprit(place) for place in range(len(job.parts))], "step_s": step, "numbers": measured[job.lead]["numbers"],
-        "measured": lead, "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
+        "culprits": [source.culprit(place) for place in range(len(job.parts))], "step_s": step,
+        "outside_cores": lead["with"]["outside_cores"], "numbers": measured[job.lead]["numbers"], "measured": lead,
+        "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
     }  # fmt: skip
-    if is_direct(job, 0):
+    if job.parts and is_direct(job, 0):
         found["share"] = lead["with"]["spent_s"] / step
     if "without" in lead:
         found["gain_s"], found["gain_noise_s"] = _gain(lead, "without")
@@ -136,7 +139,8 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
 
 def is_direct(job: Job, place: int) -> bool:
     """Whether the seconds that a part spent are what it costs: the loop waits for each step, and nothing goes on beside it."""
-    return job.parts[place].is_direct and job.end != "none"
+    part = job.parts[place]
+    return part.is_direct and (part.is_async or job.end != "none")
 
 
 def _gain(lead: dict[str, Any], way: str) -> tuple[float, float]:

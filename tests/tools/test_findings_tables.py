@@ -48,7 +48,7 @@ def cells(table: Table) -> dict[str, list[object]]:
 
 
 def test_a_row_for_each_finding() -> None:
-    found = cells(findings_table(FOUND))
+    found = cells(findings_table(FOUND, "CPU"))
     assert found["cause"] == ["Python", "Not recorded", "Warm-up"]
     assert found["finding"] == ["Each step runs `update`.", "Unknown.", "Long."]
     assert found["culprit"] == ["update (mine.py:40)", "", ""]
@@ -64,7 +64,7 @@ def test_a_row_for_each_finding() -> None:
 
 
 def test_evidence_is_shown_at_its_first_place_on_the_timeline() -> None:
-    found = cells(findings_table(FOUND))
+    found = cells(findings_table(FOUND, "CPU"))
     assert found["evidence"] == ["Somewhere; The longest; Last", "", "The first"]
     assert found["evidence_host"] == ["w", "", "y"]
     starts, ends = found["evidence_start_ps"], found["evidence_end_ps"]
@@ -74,7 +74,8 @@ def test_evidence_is_shown_at_its_first_place_on_the_timeline() -> None:
 
 
 def test_a_row_for_each_cause() -> None:
-    assert cells(causes_table(FOUND)) == {
+    found = cells(causes_table(FOUND, "CPU"))
+    assert {name: found[name] for name in ("cause", "time_ps", "share")} == {
         "cause": ["Compute", "Python", "Not recorded"],
         "time_ps": [140, 40, 20],
         "share": [0.7, 0.2, 0.1],
@@ -83,16 +84,17 @@ def test_a_row_for_each_cause() -> None:
 
 def test_of_nothing_there_are_no_rows() -> None:
     nothing = Diagnosis("unknown", "No steps.", 0.0, 0)
-    assert {len(column.values) for table in (findings_table(nothing), causes_table(nothing)) for column in table.columns} == {0}
+    tables = findings_table(nothing, "CPU"), causes_table(nothing, "CPU")
+    assert {len(column.values) for table in tables for column in table.columns} == {0}
 
 
 def test_what_a_drawn_run_says() -> None:
     found = diagnose([host_evidence(trace_of(UNLIKE))])
-    table = cells(findings_table(found))
+    table = cells(findings_table(found, "CPU"))
     assert table["cause"] == [one.cause.label for one in found.findings]
     at = table["culprit"].index("grow")
     assert table["time_ps"][at] == pytest.approx(17 / 3 * PS)
-    assert sum(cells(causes_table(found))["share"]) == pytest.approx(1)  # type: ignore[arg-type]
+    assert sum(cells(causes_table(found, "CPU"))["share"]) == pytest.approx(1)  # type: ignore[arg-type]
 
 
 def test_a_diagnosis_as_json() -> None:

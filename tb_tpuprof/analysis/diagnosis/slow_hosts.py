@@ -76,10 +76,12 @@ def _finding(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]], 
     slowest_other = max(float(_own(one, common).mean()) for one in others)
     saved = min(max(float(_own(host, common).mean()) - slowest_other, 0.0), excess)
     what = f", most of it in {_LONGER.get(cause, cause.label.lower())}" if more[cause] * 2 > excess else ""
+    exchanges = any(one.time_ps(Cause.COMMUNICATION) for one in hosts)
+    is_slow = "holds the other hosts up" if exchanges else "is slower than the other hosts"
     return Finding(
         cause,
-        f"`{host.host}` holds the other hosts up: its own work takes {format_time(excess)} ({format_fraction(host.share(excess))}) longer "
-        f"per step than theirs{what}.",
+        f"`{host.host}` {is_slow}: its own work takes {format_time(excess)} ({format_fraction(host.share(excess))}) longer per step than "
+        f"theirs{what}.",
         excess,
         host.share(excess),
         f"On `{host.host}`: {own.sentence}" if own else "Hosts that train together wait for the slowest one in each exchange of data.",

@@ -53,8 +53,8 @@ def _main(trace: Trace, rows: Rows) -> Rows:
             pause[i] = int(np.diff(np.concatenate(([begin], mine, [end]))).max())
     if not len(pause) or pause.min() == np.iinfo(np.int64).max:
         return rows[:0]
-    # Of about equally even ones the most frequent, of these the first in time.
+    # Of about equally even ones the rarest, of these the first in time.
     even = np.flatnonzero(pause <= _ALIKE * pause.min())
-    best = min(even.tolist(), key=lambda i: (-int(count[i]), int(start[which == i].min())))
+    best = min(even.tolist(), key=lambda i: (int(count[i]), int(start[which == i].min())))
     chosen: Rows = rows[which == best]
     return chosen

@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
 from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
-from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
+from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, has_phases, without_periodic
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
@@ -94,9 +94,14 @@ def host_evidence(trace: Trace) -> HostEvidence:
     calls = step_calls(trace)
     syncs, between = synchronizing(trace), gaps(trace)
     beside = threads_beside(trace)
-    kept, periods = without_periodic(from_producers(parts(trace), beside), calls, steps.duration_ps)
+    every = from_producers(parts(trace), beside)
+    kept, periods = without_periodic(every, calls, steps.duration_ps)
     turns = device_turns(trace)
-    kept = between_calls(behind_waits(in_turns(kept, turns, syncs), syncs), between, calls)
+    kept = in_turns(kept, turns, syncs)
+    # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
+    if steps.source != "program" or has_phases(every, calls, steps.duration_ps):
+        kept = behind_waits(kept, syncs)
+    kept = between_calls(kept, between, calls)
     ops = op_stats(trace)
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1

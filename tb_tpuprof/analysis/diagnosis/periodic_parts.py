@@ -17,6 +17,8 @@ from tb_tpuprof.analysis.diagnosis.parts import Part
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM, Calls
 
 Int64s = npt.NDArray[np.int64]
+Key = tuple[Cause, Culprit]
+High = tuple[npt.NDArray[np.intp], int]  # steps, and the distance between them
 _FEW_STEPS = 8
 _FEW_SPIKES = 2
 _LEAST_STEP = 0.15  # of the median step: a smaller excess is noise more often than not
@@ -45,12 +47,7 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
     n = len(duration_ps)
     if n < _FEW_STEPS:
         return tuple(parts), ()
-    usual = float(np.median(duration_ps))
-    groups: dict[tuple[Cause, Culprit], list[Part]] = {}
-    for part in parts:
-        groups.setdefault(_key(part), []).append(part)
-    totals: dict[tuple[Cause, Culprit], Int64s] = {key: np.sum([part.time_ps for part in mine], axis=0) for key, mine in groups.items()}
-    high = {key: found for key, total in totals.items() if (found := _of_part(key[0], total, usual, calls))}
+    groups, totals, high = _found(parts, calls, duration_ps)
     kept, periods = [], []
     for key, mine in groups.items():
         if key not in high or _are_phases(high[key][1], list(high.values())):
@@ -76,7 +73,23 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
     return tuple(part for part in kept if part.time_ps.any()), tuple(sorted(periods, key=lambda period: -period.mean_ps))
 
 
-def _of_part(cause: Cause, time: Int64s, usual: float, calls: Calls) -> tuple[npt.NDArray[np.intp], int] | None:
+def has_phases(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> bool:
+    """Whether several of these steps are one: each does work of its own, in turn."""
+    high = list(_found(parts, calls, duration_ps)[2].values()) if len(duration_ps) >= _FEW_STEPS else []
+    return any(_are_phases(every, high) for _, every in high)
+
+
+def _found(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, High]]:
+    """Parts that are looked at as one, their times together, and where these are high."""
+    usual = float(np.median(duration_ps))
+    groups: dict[Key, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(_key(part), []).append(part)
+    totals: dict[Key, Int64s] = {key: np.sum([part.time_ps for part in mine], axis=0) for key, mine in groups.items()}
+    return groups, totals, {key: found for key, total in totals.items() if (found := _of_part(key[0], total, usual, calls))}
+
+
+def _of_part(cause: Cause, time: Int64s, usual: float, calls: Calls) -> High | None:
     """The spikes of a part; computing varies by itself, so that it needs a program that these steps alone call, or three spikes."""
     found = _spikes(time, usual)
     if cause != Cause.COMPUTE:
@@ -101,17 +114,17 @@ def _distance(at: npt.NDArray[np.intp], n: int) -> int:
     return int(every[0]) if max(int(at[0]), n - 1 - int(at[-1])) < every[0] else 0
 
 
-def _are_phases(every: int, found: Sequence[tuple[npt.NDArray[np.intp], int]]) -> bool:
+def _are_phases(every: int, found: Sequence[High]) -> bool:
     """Whether each of `every` successive steps has periodic work of its own: then these steps are phases of one, and none is special."""
     return len({int(at[0]) % every for at, period in found if period == every}) == every
 
 
-def _key(part: Part) -> tuple[Cause, Culprit]:
+def _key(part: Part) -> Key:
     """What is looked at as one: a user's function, whatever it calls."""
     return part.cause, part.caller if part.caller.name and part.cause == Cause.DISPATCH else part.culprit
 
 
-def _spikes(time: Int64s, usual: float) -> tuple[npt.NDArray[np.intp], int] | None:
+def _spikes(time: Int64s, usual: float) -> High | None:
     """(steps, period) in which a part takes much longer, at equal distances; None where there are none such."""
     # The lower of two in the middle: where every second step is long, the usual one is short.
     middle = float(np.percentile(time, 50, method="lower"))

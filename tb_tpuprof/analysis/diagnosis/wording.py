@@ -26,6 +26,15 @@ def fix_for(fixes: Mapping[str, Fix], evidence: HostEvidence) -> Fix:
     return fixes.get(framework, fixes[""])
 
 
+def gain(evidence: HostEvidence, time_ps: float, least: float, most: float) -> tuple[float, float]:
+    """Between how much and how much a step is shorter without a cause, given factors of the cause's time; never more than the step.
+
+    More than the time itself can go: what a cause brings with it (cold caches, a sleeping processor, its own set-up) has other names in the
+    trace. The factors are those of jobs that ran with and without their cause (`make exam`).
+    """
+    return min(least * time_ps, evidence.step_ps), min(most * time_ps, evidence.step_ps)
+
+
 def time_and_share(evidence: HostEvidence, time_ps: float) -> str:
     """`12.0 ms (40.0 %)`."""
     return f"{format_time(time_ps)} ({format_fraction(evidence.share(time_ps))})"

@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -51,7 +51,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         "The program stops until Python returns: a callback runs on the host, under the interpreter's lock.",
         culprit,
-        gain_ps=(0.85 * time, time),
+        gain_ps=gain(evidence, time, 0.85, 1.1),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, mine, "The longest call"),

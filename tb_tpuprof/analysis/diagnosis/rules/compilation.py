@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 _LAMBDA = "<lambda>"
@@ -60,7 +60,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             Culprit("program", name, caller.file, caller.line)
             if name == _LAMBDA and caller.name
             else Culprit("program" if name else "", name),
-            gain_ps=(0.9 * time, time),
+            gain_ps=gain(evidence, time, 0.9, 1.2),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(

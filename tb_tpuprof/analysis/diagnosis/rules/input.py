@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -51,7 +51,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         "The data of a step is made after the step asks for it, or more slowly than steps use it.",
         culprit if culprit.kind in ("function", "annotation", "stage") else Culprit("stage", culprit.name) if culprit.name else Culprit(),
-        gain_ps=(0.8 * time, time),
+        gain_ps=gain(evidence, time, 0.8, 1.15),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest wait"), *_producers(evidence)),

@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, listed, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, listed, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.units import format_time
 
@@ -55,7 +55,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             f"{longest.n} of {evidence.n_steps} steps, at equal distances, take longer; the others do not.",
             culprit,
-            gain_ps=(0.8 * time, time),
+            gain_ps=gain(evidence, excess / every, 0.8, 1.2),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),) if longest.first_ps >= 0 else (),

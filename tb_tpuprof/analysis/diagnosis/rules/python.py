@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, most_called, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.step_classes import TimeClass
 
@@ -53,7 +53,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             "Nothing computes meanwhile: the next operation is dispatched only when it returns.",
             culprit,
-            gain_ps=(0.7 * time if evidence.software.has_python and not waits else 0.9 * time, time),
+            gain_ps=gain(evidence, time, 0.75 if evidence.software.has_python and not waits else 0.9, 1.1),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "Its longest stretch"),

@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -76,7 +76,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         evidence.share(lost),
         reason,
         culprit,
-        gain_ps=(0.5 * lost, lost),
+        gain_ps=gain(evidence, lost, 0.5, 1.1),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),

@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, most_called, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -40,7 +40,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             "Nothing computes during these copies.",
             culprit if culprit.kind == "function" else Culprit("call", culprit.name) if culprit.name else Culprit(),
-            gain_ps=(0.7 * time, time),
+            gain_ps=gain(evidence, time, 0.75, 1.1),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "The longest copy"),

@@ -83,7 +83,7 @@ def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overview(run)
-    assert len(list((tmp_path / "cache" / "results").iterdir())) == 2 * 20, "the overview's own, and the one that all share"
+    assert len(list((tmp_path / "cache" / "results").iterdir())) == 3 * 20, "the overview's own, that of the diagnosis, and the one that all share"
     opened: list[str] = []
 
     def counted(path: str, mode: str) -> object:
@@ -96,7 +96,7 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_p
     session = Session(str(run))
     session.map(hardware, session.hosts)
     session.map(clock_marks, session.hosts)
-    assert len(opened) == 3 * 20
+    assert len(opened) == 4 * 20
 
 
 @pytest.mark.parametrize("tool", ["overview_page", "pod_viewer", "input_pipeline_analyzer"])

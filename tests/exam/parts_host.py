@@ -24,7 +24,7 @@ _LOOP = put("""
     """)
 _NESTED = put("""
     def $g(m, k):
-        return sum((i * k) % 7 for i in range(m))
+        return sum([(i * k) % 7 for i in range(m)])
 
 
     def $f(m):

@@ -95,8 +95,7 @@ def is_class_right(truth: Mapping[str, Any], answer: Answer, place: int = 0) -> 
         return False
     if first["cause"] in truth["accepted"][place]:
         return True
-    is_hidden = truth["hidden"][place] and not truth["tracer"]
-    return is_hidden and first["cause"] == "not_recorded" and bool(_PYTHON.search(first.get("capture_option") or ""))
+    return truth["hidden"][place] and first["cause"] == "not_recorded" and bool(_PYTHON.search(first.get("capture_option") or ""))
 
 
 def is_culprit_right(truth: Mapping[str, Any], culprit: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +21,23 @@ clock = time.perf_counter
 ROUNDS, REPEATS, WAIT_S, NEAR = 5, 2, 120, 0.08
 LOOK_S, QUIET_CORES = 0.2, 0.25
 LONGEST_S = 0.4  # of a step where the cause costs what it costs
+
+
+class Enough(Exception):
+    """A capture from outside is over."""
+
+
+class Rows(list):
+    """Starts and ends of steps, with the seconds spent so far and whether a profiler recorded; ends a walk that is to be ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_recorded = self.is_over = lambda: False
+
+    def append(self, row):
+        super().append((*row, P.spent, P.extra, self.is_recorded()))
+        if self.is_over():
+            raise Enough
 
 
 class Sheet:
@@ -34,7 +52,7 @@ class Sheet:
     end = 0.0
 
     def __init__(self):
-        self.rows = []
+        self.rows = Rows()
 
 
 with open(sys.argv[2]) as given:
@@ -72,6 +90,8 @@ class Desk:
         self.make, self.walk = make, walk
         self.out, self.spec = sys.argv[1], SPEC
         self.lead = self.spec["host"] == self.spec["lead"]
+        self.is_served, self.first_s, self.last_s = False, 0.0, 0.0
+        self.is_outside = self.spec["framework"] != "jax" and self.spec["tracer"] > 0
         self.n_said, self.patience_s = 0, self.spec["patience_s"]
         P.amount, P.more, P.work = self.spec["amount"], self.spec["more"], self.spec["work"]
 
@@ -96,9 +116,13 @@ class Desk:
     def tried(self, on, also=None):
         """A few steps under a profile that is thrown away."""
         self.turned(on, on if also is None else also)
+        begin = clock()
         self.walk(max(3, self.spec["lap"]))
+        self.first_s = clock() - begin
         with self.traced(None):
-            return self.timed(max(8, 2 * self.spec["lap"]))
+            found = self.timed(max(8, 2 * self.spec["lap"]))
+        self.last_s = found["step_s"]
+        return found
 
     def hush(self):
         """Stays until other processes leave the processors alone, though not for long."""
@@ -125,8 +149,7 @@ class Desk:
         else:
             import tensorflow as tf
 
-            options = tf.profiler.experimental.ProfilerOptions(python_tracer_level=self.spec["tracer"])
-            tf.profiler.experimental.start(target, options)
+            tf.profiler.experimental.start(target, tf.profiler.experimental.ProfilerOptions(python_tracer_level=0))
             yield
             tf.profiler.experimental.stop(save=folder is not None)
         if folder is None:
@@ -202,6 +225,21 @@ class Desk:
                 return
             P.work = max(1, round(P.work * factor))
 
+    def corrected(self):
+        """Frames make Python slower where a capture from outside records them: the numbers once more, after one that is thrown away."""
+        folder = tempfile.mkdtemp()
+        self.tried(True)
+        found = self.captured(folder, False)
+        shutil.rmtree(folder, ignore_errors=True)
+        rest = found["step_s"] - found["spent_s"] - found["extra_s"]
+        left = 1 - self.spec["share"] - self.spec["second_share"]
+        if self.spec["tune"] == "work":
+            P.work = max(1, round(P.work * found["spent_s"] * left / self.spec["share"] / rest))
+            return
+        P.amount *= rest * self.spec["share"] / left / found["spent_s"]
+        if found["extra_s"] > 0:
+            P.more *= rest * self.spec["second_share"] / left / found["extra_s"]
+
     def numbers(self):
         """What was found before, or what is found now."""
         given = self.spec["numbers"]
@@ -216,21 +254,73 @@ class Desk:
             self.by_amount()
         if self.spec["second_share"]:
             self.by_amount(True)
+        if self.is_outside and self.spec["is_direct"][:1] == [True] and self.spec["tune"] in ("amount", "work"):
+            self.corrected()
         return {"amount": P.amount, "more": P.more, "work": P.work}
 
-    def told(self, folder, on, is_cold):
+    def captured(self, folder, is_cold):
+        """Goes on while another process captures: a TensorFlow program's own profile has no Python functions."""
+        import tensorflow as tf
+        from tensorflow.python.profiler import trace
+
+        if not self.is_served:
+            tf.profiler.experimental.server.start(self.spec["port"])
+            self.is_served = True
+        lasts_s = self.spec["n"] * self.last_s + self.first_s * is_cold
+        command = [*self.spec["capture"], "--logdir", folder, "--duration_ms", str(round(lasts_s * 1e3))]
+        P.rows.clear()
+        with open(os.path.join(self.out, "capture.txt"), "w") as told:
+            process = subprocess.Popen(command, cwd=tempfile.gettempdir(), stdin=subprocess.DEVNULL, stdout=told, stderr=told)
+            P.rows.is_recorded, P.rows.is_over = trace.enabled, lambda: process.poll() is not None
+            while is_cold and not trace.enabled() and process.poll() is None:
+                time.sleep(0.001)
+            with contextlib.suppress(Enough):
+                self.walk(1_000_000)
+            P.rows.is_recorded = P.rows.is_over = lambda: False
+        if process.returncode:
+            with open(told.name) as said:
+                raise RuntimeError(said.read())
+        rows = [row for before, row in zip([P.rows[0], *P.rows], P.rows, strict=False) if (before[4] or is_cold) and row[4]]
+        n = (len(rows) - 1) // self.spec["lap"] * self.spec["lap"]
+        if not n:
+            raise RuntimeError(f"{len(rows)} steps in {lasts_s} s")
+        first, last, steps = rows[0], rows[n], rows[:n]
+        each = [after[0] - before[0] for before, after in itertools.pairwise(rows[: n + 1])]
+        mean = (last[0] - first[0]) / n
+        usual = statistics.median(each) if self.spec["is_steady"] else mean
+        found = {"step_s": mean, "usual_s": usual, "spent_s": (last[2] - first[2]) / n, "extra_s": (last[3] - first[3]) / n}
+        return {**found, "steps": [row[:2] for row in steps], "end": last[0]}
+
+    def told(self, folder, on, also=True, is_cold=False):
         """Profile one way: the steps and their means."""
+        if self.is_outside:
+            self.tried(on, also)
         self.hush()
-        self.turned(on, True)
+        self.turned(on, also)
         if not is_cold:
             self.walk(max(3, self.spec["lap"]))
         P.first = 100
-        with self.traced(folder):
-            noise = Noise()
-            found = self.timed(self.spec["n"])
-            found["outside_cores"] = noise.cores()
+        noise = Noise()
+        if self.is_outside:
+            found = self.captured(folder, is_cold)
+        else:
+            with self.traced(folder):
+                noise = Noise()
+                found = {**self.timed(self.spec["n"]), "steps": [row[:2] for row in P.rows], "end": P.end}
         P.first = 0
-        return {**found, "steps": list(P.rows), "end": P.end}
+        return {**found, "outside_cores": noise.cores()}
+
+    def repeats(self):
+        """The ways once more, in turn; where frames make Python slower, only what was not profiled yet."""
+        ways = {"with": (True, True), "without": (False, True)}
+        if self.is_outside:
+            ways = {}
+        if self.spec["second_share"]:
+            ways["without_second"] = (True, False)
+        if self.is_outside:
+            return [{way: self.told(tempfile.mkdtemp(), *states) for way, states in ways.items()}]
+        self.hush()
+        return [{way: self.tried(*states) for way, states in ways.items()} for _ in range(REPEATS)]
 
     def go(self):
         """All of it, into OUT/truth.json; a part of a run that is there already is kept."""
@@ -240,13 +330,9 @@ class Desk:
         for part in self.spec["parts"]:
             folder = os.path.join(self.out, part)
             os.makedirs(folder, exist_ok=True)
-            truth[part] = self.told(folder, part == "with", is_cold and part == "with")
-        if "without" in self.spec["parts"]:
-            ways = {"with": (True, True), "without": (False, True)}
-            if self.spec["second_share"]:
-                ways["without_second"] = (True, False)
-            self.hush()
-            truth["repeats"] = [{way: self.tried(*states) for way, states in ways.items()} for _ in range(REPEATS)]
+            truth[part] = self.told(folder, part == "with", is_cold=is_cold and part == "with")
+        if "without" in self.spec["parts"] and not is_cold:
+            truth["repeats"] = self.repeats()
         with open(path, "w") as file:
             json.dump(truth, file)
 

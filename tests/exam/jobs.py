@@ -85,7 +85,7 @@ class Job:
     @property
     def label(self) -> str:
         """All that is known of it, for people."""
-        what = " and ".join(f"{part.cause} ({part.name})" for part in self.parts) or "healthy"
+        what = " and ".join(f"{part.cause or 'healthy'} ({part.name})" for part in self.parts) or "healthy"
         tracer = "with Python tracer" if self.tracer else "no Python tracer"
         return f"{self.name} {self.framework} {what} {self.share:.0%} {tracer}"
 

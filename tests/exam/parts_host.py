@@ -24,7 +24,7 @@ _LOOP = put("""
     """)
 _NESTED = put("""
     def $g(m, k):
-        return sum((i * k) % 7 for i in range(m))
+        return sum([(i * k) % 7 for i in range(m)])
 
 
     def $f(m):
@@ -100,7 +100,7 @@ def at_batch(name: str, when: str, work: str, amount: float) -> Part:
         work=timed(work),
     )
     return Part(
-        name, "callbacks", ("keras",), imports="import keras", side=side, after="$f()", names=(f"on_train_batch_{when}",), amount=amount,
+        name, "callbacks", ("keras",), side=side, after="$f()", names=(f"on_train_batch_{when}",), amount=amount,
         needs_python=True, is_direct=True,
     )  # fmt: skip
 
@@ -181,7 +181,7 @@ def every_batch(name: str, pieces: tuple[str, str, str], amount: float, lap: int
         side=side, call=timed(call),
     )  # fmt: skip
     return Part(
-        name, "periodic", ("keras",), imports=f"import keras\n{imports}", side=hook, after="$h()", culprits=("f", "h"),
+        name, "periodic", ("keras",), imports=imports, side=hook, after="$h()", culprits=("f", "h"),
         names=("on_train_batch_end",), amount=amount, lap=lap, accepted=("callbacks",), needs_python=True,
         is_direct=True,
     )  # fmt: skip
@@ -215,5 +215,5 @@ _COUNT = put("""
     """)
 HEALTHY_HOST = (
     Part("a line every 5th step", "", imports=_PLACE, side=_LINE, after="if k % 5 == 4:\n    $f(k, float(o))", lap=5),
-    Part("keras callback that counts", "", ("keras",), imports="import keras", side=_COUNT, after="$f()"),
+    Part("keras callback that counts", "", ("keras",), side=_COUNT, after="$f()"),
 )

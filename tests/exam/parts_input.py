@@ -167,7 +167,7 @@ _ITEMS = put(
 
 def for_keras(name: str, side: str, fetch: str, names: tuple[str, ...], amount: float) -> Part:
     """What `fit` is given."""
-    return Part(name, "input", ("keras",), imports="import keras", side=side, fetch=fetch, names=names, seen="always", amount=amount)
+    return Part(name, "input", ("keras",), side=side, fetch=fetch, names=names, seen="always", amount=amount)
 
 
 INPUT = (

@@ -12,6 +12,7 @@ import shutil
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,11 @@ LIMIT_S = 240
 PATIENCE_S = 10.0
 HOSTS = ("n1", "n2")
 _STARTING_WORK = {"chain": 3, "loop": 6, "scan": 6, "gradient": 2, "dense": 64}
+# For frames of Python in TensorFlow programs: those that they profile themselves have none.
+_CAPTURE = [
+    sys.executable, "-c", "import sys; from tb_tpuprof.cli import main; sys.exit(main())", "capture", "--python_tracer_level", "1",
+    "--host_tracer_level", "2",
+]  # fmt: skip
 _PACKAGE = {"jax": "jax", "tensorflow": "tensorflow", "keras": "tensorflow"}
 
 
@@ -46,6 +52,7 @@ def run(job: Job, folder: Path, removed: bool, patience_s: float = PATIENCE_S) -
                 shutil.rmtree(target / "plugins", ignore_errors=True)
                 _keep(job, Path(space), part, target)
     truth = _truth(job, measured, done)
+    _see(truth, b"".join(path.read_bytes() for path in (home / "plugins").rglob("*.xplane.pb")))
     (home / "truth.json").write_text(json.dumps(truth, indent=1), "utf-8")
     return truth
 
@@ -66,13 +73,17 @@ def _ran(job: Job, source: Path, space: Path, more: dict[str, Any]) -> list[dict
     for host in range(job.n_hosts):
         out = space / HOSTS[host]
         out.mkdir()
+        capture = [*_CAPTURE, "--service_addr", f"localhost:{port}"]
         spec = out / "spec.json"
-        spec.write_text(json.dumps({**_spec(job), **more, "host": host, "port": port, "shared": str(space)}))
+        spec.write_text(json.dumps({**_spec(job), **more, "host": host, "port": port, "capture": capture, "shared": str(space)}))
         output = (out / "output.txt").open("wb")
         command = [python, written.main, str(out), str(spec)]
-        processes.append(subprocess.Popen(command, cwd=source, env=_environment(job), stdout=output, stderr=subprocess.STDOUT))
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+        processes.append(subprocess.Popen(command, cwd=source, env=_environment(job), **streams))
     try:
         codes = [process.wait(LIMIT_S) for process in processes]
+    except subprocess.TimeoutExpired as problem:
+        raise RuntimeError(f"{job.label}: not done after {LIMIT_S} s") from problem
     finally:
         for process in processes:
             process.kill()
@@ -87,7 +98,7 @@ def _spec(job: Job) -> dict[str, Any]:
     return {
         "framework": job.framework, "share": job.share, "second_share": job.second_share, "target_s": job.target_s,
         "tracer": job.tracer, "lead": job.lead, "is_direct": [is_direct(job, place) for place in range(len(job.parts))],
-        "is_steady": job.end != "none" and all(part.lap == 1 for part in job.parts),
+        "is_steady": job.end != "none" and all(part.lap == 1 and part.tune != "cold" for part in job.parts),
         "tune": first.tune if first and first.cause else "none", "amount": first.amount if first else 0.0,
         "more": second.amount if second else 0.0,
         "work": _STARTING_WORK[job.model], "n": job.n_steps, "lap": max([part.lap for part in job.parts], default=2), "hosts": job.n_hosts,
@@ -131,10 +142,17 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
     if "without" in lead:
         found["gain_s"], found["gain_noise_s"] = _gain(lead, "without")
         found.setdefault("share", found["gain_s"] / step)
-    if "repeats" in lead and "without_second" in lead["repeats"][0]:
+    if job.second and "repeats" in lead:
         found["second_gain_s"], _ = _gain(lead, "without_second")
         found["second_share"] = lead["with"]["extra_s"] / step if is_direct(job, 1) else found["second_gain_s"] / step
     return found
+
+
+def _see(truth: dict[str, Any], profile: bytes) -> None:
+    """What may be seen must also be there: a callback's thread, for one, is not always traced."""
+    for place, culprit in enumerate(truth["culprits"]):
+        culprit["visible"] &= any(name.encode() in profile for name in culprit["names"])
+        truth["hidden"][place] &= not (truth["tracer"] and culprit["visible"])
 
 
 def is_direct(job: Job, place: int) -> bool:
@@ -144,13 +162,14 @@ def is_direct(job: Job, place: int) -> bool:
 
 
 def _gain(lead: dict[str, Any], way: str) -> tuple[float, float]:
-    """What a step gains without the cause, and how far the measurements of one way are from each other: the larger of two half ranges."""
-    times = {}
-    for one in ("with", way):
-        kept = [lead[one]["usual_s"]] if one in lead else []
-        times[one] = [*kept, *(repeat[one]["usual_s"] for repeat in lead["repeats"])]
-    noise = max((max(some) - min(some)) / 2 for some in times.values())
-    return statistics.median(times["with"]) - statistics.median(times[way]), noise
+    """What a step gains without the cause, and the noise: half the range of a way's means; of an only one, its distance from the median."""
+    found: dict[str, list[dict[str, float]]] = {"with": [], way: []}
+    for one, measured in found.items():
+        measured += [some[one] for some in (lead, *lead.get("repeats", ())) if one in some]
+    times = {one: [some["usual_s"] for some in measured] for one, measured in found.items()}
+    noise = [(max(some) - min(some)) / 2 for some in times.values()]
+    noise += [abs(some[0]["step_s"] - some[0]["usual_s"]) for some in found.values() if len(some) == 1]
+    return statistics.median(times["with"]) - statistics.median(times[way]), max(noise)
 
 
 def _free_port() -> int:

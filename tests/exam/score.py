@@ -95,8 +95,7 @@ def is_class_right(truth: Mapping[str, Any], answer: Answer, place: int = 0) -> 
         return False
     if first["cause"] in truth["accepted"][place]:
         return True
-    is_hidden = truth["hidden"][place] and not truth["tracer"]
-    return is_hidden and first["cause"] == "not_recorded" and bool(_PYTHON.search(first.get("capture_option") or ""))
+    return truth["hidden"][place] and first["cause"] == "not_recorded" and bool(_PYTHON.search(first.get("capture_option") or ""))
 
 
 def is_culprit_right(truth: Mapping[str, Any], culprit: Mapping[str, Any]) -> bool:
@@ -119,9 +118,10 @@ def _holds(place: Mapping[str, Any], line: int) -> bool:
 
 
 def _spellings(name: str) -> set[str]:
-    """A name as it stands, without brackets, and its last part."""
+    """A name as it stands, without brackets, what is in its brackets (`jit(f)`, `Thread-3 (f)`), and its last part."""
     bare = re.sub(r"\(\)$", "", name.strip())
-    return {name, bare, bare.split("::")[-1], bare.split(".")[-1]}
+    inner = re.search(r"\((\w+)\)$", bare)
+    return {name, bare, bare.split("::")[-1], bare.split(".")[-1], inner[1] if inner else name}
 
 
 def _culprit_text(finding: Mapping[str, Any]) -> str:

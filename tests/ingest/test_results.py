@@ -83,7 +83,9 @@ def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_every_page_asks_for_lies_in_one_file_of_each_host(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overview(run)
-    assert len(list((tmp_path / "cache" / "results").iterdir())) == 3 * 20, "the overview's own, that of the diagnosis, and the one that all share"
+    assert len(list((tmp_path / "cache" / "results").iterdir())) == 3 * 20, (
+        "the overview's own, that of the diagnosis, and the one that all share"
+    )
     opened: list[str] = []
 
     def counted(path: str, mode: str) -> object:

@@ -16,6 +16,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _MOST = 3
+_MOST_CODES = 500
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,29 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
 
 def _by_place(trace: Trace, pieces: Pieces, table: tuple[Int64s, ...], n_steps: int) -> tuple[Gap, ...]:
     begin, end, before, after, at = table
-    kept = np.argsort(begin - end, kind="stable")[: 50 * n_steps]
-    total: dict[tuple[str, str], tuple[Int64s, int, int]] = {}
-    for i in kept.tolist():
-        key = _name(trace, pieces, int(before[i])), _name(trace, pieces, int(after[i]))
-        time, a, b = total.get(key, (np.zeros(n_steps, np.int64), int(begin[i]), int(end[i])))
-        time[at[i]] += int(end[i] - begin[i])
-        total[key] = time, a, b
-    found = [Gap(*key, time, a, b) for key, (time, a, b) in total.items()]
-    return tuple(sorted(found, key=lambda gap: -int(gap.time_ps.sum()))[:_MOST])
+    size = 2 * (len(trace.metadata) + 1)
+    code = _codes(trace, pieces, before) * size + _codes(trace, pieces, after)
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    total = np.bincount(place, weights=end - begin, minlength=len(first))
+    by_name: dict[tuple[str, str], list[int]] = {}
+    for one in np.argsort(-total, kind="stable")[:_MOST_CODES].tolist():
+        key = _name(trace, pieces, int(before[first[one]])), _name(trace, pieces, int(after[first[one]]))
+        by_name.setdefault(key, []).append(one)
+    longest = sorted(by_name.items(), key=lambda pair: -float(total[pair[1]].sum()))[:_MOST]
+    found = []
+    for key, codes in longest:
+        mine = np.flatnonzero(np.isin(place, codes))
+        time = np.bincount(at[mine], weights=(end - begin)[mine], minlength=n_steps).astype(np.int64)
+        top = int(mine[(end - begin)[mine].argmax()])
+        found.append(Gap(*key, time, int(begin[top]), int(end[top])))
+    return tuple(found)
+
+
+def _codes(trace: Trace, pieces: Pieces, piece: Int64s) -> Int64s:
+    """A number for each piece that those of one name have in common; 0 for none."""
+    row = trace.events["metadata"][pieces.event[piece]].astype(np.int64)
+    is_device = (pieces.named[piece] < 0) & (pieces.said[piece] > TimeClass.HOST_COMPUTE)
+    return np.where(piece < 0, 0, 2 * (row + 1) + is_device)
 
 
 def _name(trace: Trace, pieces: Pieces, piece: int) -> str:

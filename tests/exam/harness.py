@@ -228,13 +228,17 @@ class Desk:
     def corrected(self):
         """Frames make Python slower where a capture from outside records them: the numbers once more, after one that is thrown away."""
         folder = tempfile.mkdtemp()
+        bare = self.tried(False)["step_s"]
         self.tried(True)
         found = self.captured(folder, False)
         shutil.rmtree(folder, ignore_errors=True)
+        if not self.spec["is_direct"][0]:
+            found["spent_s"] = max(1e-4, found["step_s"] - bare)
         rest = found["step_s"] - found["spent_s"] - found["extra_s"]
         left = 1 - self.spec["share"] - self.spec["second_share"]
         if self.spec["tune"] == "work":
-            P.work = max(1, round(P.work * found["spent_s"] * left / self.spec["share"] / rest))
+            wanted = min(LONGEST_S, found["spent_s"] * left / self.spec["share"])
+            P.work = max(1, round(P.work * min(6.0, max(0.15, wanted / rest))))
             return
         P.amount *= rest * self.spec["share"] / left / found["spent_s"]
         if found["extra_s"] > 0:
@@ -254,7 +258,7 @@ class Desk:
             self.by_amount()
         if self.spec["second_share"]:
             self.by_amount(True)
-        if self.is_outside and self.spec["is_direct"][:1] == [True] and self.spec["tune"] in ("amount", "work"):
+        if self.is_outside and (self.spec["tune"] == "work" or (self.spec["tune"] == "amount" and all(self.spec["is_direct"]))):
             self.corrected()
         return {"amount": P.amount, "more": P.more, "work": P.work}
 

@@ -176,11 +176,11 @@ class Draw:
             yield self.pair(first, second, PAIR_SHARES[i % 2], i)
 
     def pair(self, first: str, second: str, shares: tuple[float, float], i: int) -> Job:
-        """Two causes whose amounts can be chosen, in one framework."""
+        """Two causes whose amounts can be chosen, and whose times add up, in one framework."""
         while True:
             framework = self.rng.choice(("jax", "tensorflow"))
             parts = (self.part(first, 1, framework), self.part(second, 1, framework))
-            if all(part.tune == "amount" for part in parts):
+            if all(part.tune == "amount" and part.is_direct for part in parts):
                 return self.job(parts, shares, (i % 2, i // 2 % 2 == 0), framework)
 
     def hosted(self, found: Sequence[Job]) -> list[Job]:

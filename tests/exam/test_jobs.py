@@ -148,7 +148,7 @@ def test_pairs_have_two_causes_whose_amount_can_be_chosen() -> None:
         if job.second:
             assert job.cause != job.second
             assert job.share > job.second_share > 0
-            assert all(part.tune == "amount" for part in job.parts)
+            assert all(part.tune == "amount" and part.is_direct for part in job.parts)
 
 
 def test_a_job_runs(tmp_path: Path) -> None:

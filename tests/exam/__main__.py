@@ -1,4 +1,5 @@
-"""`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score DIR`."""
+"""`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score DIR`,
+`python -m tests.exam met DIR`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tests.exam.jobs import jobs
 from tests.exam.runner import PATIENCE_S, run
-from tests.exam.score import explained, marks, ready, report
+from tests.exam.score import explained, marks, met, ready, report, truths
 
 
 def run_all(options: argparse.Namespace) -> int:
@@ -49,7 +50,12 @@ def main() -> int:
     scores.add_argument(
         "--answers", default="", metavar="NAME", help="read FOLDER/<job>/NAME, for example why.json, instead of asking tb_tpuprof"
     )
+    shares = commands.add_parser("met", help="which shares the jobs of a folder really have")
+    shares.add_argument("folder", type=Path)
     options = parser.parse_args()
+    if options.command == "met":
+        print(met(truths(options.folder)))
+        return 0
     if options.command == "score":
         print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
         return 0

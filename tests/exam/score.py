@@ -194,6 +194,20 @@ def report(found: Sequence[Mark]) -> str:
     return "\n".join(lines)
 
 
+def met(found: Iterable[Mapping[str, Any]]) -> str:
+    """Which shares the jobs of a folder really have, beside those they were to have, as Markdown."""
+    shares: dict[tuple[str, float], list[float]] = {}
+    for one in found:
+        for cause, target, key in ((one["cause"], one["target"][0], "share"), (one["second"], one["target"][1], "second_share")):
+            if target and key in one:
+                shares.setdefault((cause, target), []).append(one[key])
+    rows = [
+        [cause, _percent(target), str(len(some)), _percent(min(some)), _percent(statistics.median(some)), _percent(max(some))]
+        for (cause, target), some in sorted(shares.items())
+    ]
+    return "\n".join(table(["cause", "target", "jobs", "least", "median", "most"], rows))
+
+
 def _row(title: str, some: Sequence[Mark]) -> list[str]:
     errors = [one.gain_error for one in some if one.gain_error is not None]
     return [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.exam.__main__ import main
-from tests.exam.score import Mark, explained, gain, is_culprit_right, mark, marks, ready, report, sums_to_step
+from tests.exam.score import Mark, explained, gain, is_culprit_right, mark, marks, met, ready, report, sums_to_step
 
 PS = 1e12
 
@@ -253,6 +253,20 @@ def test_misses_are_listed() -> None:
     assert "- j001: told input" in text
     assert "- j001: alarm: dispatch" in text
     assert text.count("\n- ") == 2
+
+
+def test_met_shares() -> None:
+    jobs = [
+        truth(share=0.2),
+        truth(share=0.35),
+        truth(share=0.3),
+        truth("input", target=[0.4, 0.15], share=0.41, second="python", second_share=0.1),
+    ]
+    assert met([*jobs, truth("", target=[0.0, 0.0])]).splitlines()[2:] == [
+        "| input | 40% | 1 | 41% | 41% | 41% |",
+        "| python | 15% | 1 | 10% | 10% | 10% |",
+        "| python | 30% | 3 | 20% | 30% | 35% |",
+    ]
 
 
 def test_ready_answers_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

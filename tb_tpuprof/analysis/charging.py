@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import cover
+from tb_tpuprof.native import charged
 
 Int64s = npt.NDArray[np.int64]
 
@@ -26,11 +26,9 @@ def charge(
         charged     00112222211110011000000
     """
     first, last = windows
-    covered = np.empty((len(first), n_classes), np.int64)
-    cover((start, end, klass, step), np.argsort(start, kind="stable"), windows, covered)
-    result: Int64s = covered.copy()
-    result[:, 0] = np.maximum(last - first, 0)
-    result[:, :-1] -= covered[:, 1:]
+    result: Int64s = np.empty((len(first), n_classes), np.int64)
+    charged((start, end, klass, step), np.argsort(start, kind="stable"), windows, result)
+    result[:, 0] = np.maximum(last - first, 0) - result.sum(axis=1)
     return result
 
 

@@ -30,7 +30,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import nest_rows
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes
-from tb_tpuprof.native import cover
+from tb_tpuprof.native import charged
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -173,7 +173,7 @@ def _covered(start: Int64s, end: Int64s, parent: Int64s) -> Int64s:
     covered = np.zeros((len(start), 2), np.int64)
     if len(inner):
         events = start[inner], end[inner], np.ones(len(inner), np.uint8), parent[inner]
-        cover(events, np.argsort(start[inner], kind="stable").astype(np.int64), (start, end), covered)
+        charged(events, np.argsort(start[inner], kind="stable").astype(np.int64), (start, end), covered)
     total: Int64s = covered[:, 1]
     return total
 

@@ -28,7 +28,7 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
-from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, segments, waits
+from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, segments, told_of, waits
 from tb_tpuprof.analysis.step_windows import Windows, clipped
 from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, no_steps, trimmed
 from tb_tpuprof.native import classes_of
@@ -61,7 +61,7 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
     found = Steps(
         windows.group[kept], tuple(names.get(i, str(i)) for i in windows.group[kept].tolist()), windows.start[kept],
         (windows.end - windows.start)[kept], class_ps[kept], "annotation", len(windows.group) - len(kept), how=windows.how,
-        waits=waits(trace, every, len(windows.group), kept),
+        waits=waits(trace, every, (windows.start, windows.end), kept),
     )  # fmt: skip
     found = trimmed(found)
     return found, every.of_steps(windows.group, found.number)
@@ -102,7 +102,7 @@ def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]
 def _of_host(trace: Trace, windows: Windows, markers: Rows, event_class: npt.NDArray[np.uint8]) -> Iterator[Pieces]:
     """What the steps' threads load, wait for, compile or run in Python; and what launches kernels while none runs."""
     for line in np.unique(trace.event_line[markers]).tolist():
-        found = segments(trace, line, event_class, markers, are_steps=True, has_device=True)
+        found = segments(trace, told_of(trace, line, event_class, markers, are_steps=True, has_device=True))
         said = np.isin(found.klass, _FROM_HOST)
         own = of_own_thread(found, ~said, windows)
         yield own

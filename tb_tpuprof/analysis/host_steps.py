@@ -6,12 +6,11 @@ function (Keras with `steps_per_execution`, `for batch in dataset` in a tf.funct
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.memo import once
@@ -21,8 +20,8 @@ from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.program_steps import main_calls
 from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
-from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
-from tb_tpuprof.analysis.step_waits import Segments, says_more, segments, waits
+from tb_tpuprof.analysis.step_pieces import OwnThread, Pieces, no_pieces
+from tb_tpuprof.analysis.step_waits import says_more, told_of, waits
 from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
 from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.native import classes_of, outermost
@@ -31,6 +30,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Classes = npt.NDArray[np.uint8]
+_COMPUTES = [TimeClass.HOST_COMPUTE, TimeClass.HOST_COMPILE, TimeClass.HOST_PYTHON]
 StepsOfHost = tuple[Steps, Pieces]
 
 
@@ -169,21 +169,21 @@ def _of(trace: Trace, marked: _Marked, event_class: Classes) -> StepsOfHost:
     by_group = windows.how == "annotated" and not says_more(trace, lines, marked.rows)
     if marked.source == "iteration":
         lines = lines[:0]
-    pieces = [_on_own_thread(trace, line, marked, event_class) for line in lines.tolist()]
-    pieces.append(_in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines, by_group))
-    every = joined(pieces)
-    class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
-    computed = every.step[np.isin(every.klass, (TimeClass.HOST_COMPUTE, TimeClass.HOST_COMPILE, TimeClass.HOST_PYTHON))]
-    kept = np.flatnonzero(np.isin(np.arange(len(windows.group)), computed) & (windows.end > windows.start))
+    elsewhere = _in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines, by_group)
+    pieces = replace(elsewhere, own=tuple(_own_thread(trace, line, marked, event_class) for line in lines.tolist()))
+    spans = windows.start, windows.end
+    class_ps, _ = pieces.charged(pieces.outline().klass.astype(np.int64), spans, N_CLASSES)
+    computed = class_ps[:, _COMPUTES].any(axis=1)
+    computed[pieces.step[np.isin(pieces.klass, _COMPUTES)]] = True
+    kept = np.flatnonzero(computed & (windows.end > windows.start))
     if not len(kept):
         return no_steps(len(windows.group)), no_pieces()
     found = Steps(
         windows.group[kept], _names(trace, marked, kept), windows.start[kept], (windows.end - windows.start)[kept], class_ps[kept],
-        marked.source, len(windows.group) - len(kept), windows.n_open,
-        how=windows.how, waits=waits(trace, every, len(windows.group), kept),
+        marked.source, len(windows.group) - len(kept), windows.n_open, how=windows.how, waits=waits(trace, pieces, spans, kept),
     )  # fmt: skip
     found = trimmed(found)
-    return found, every.of_steps(windows.group, found.number)
+    return found, pieces.of_steps(windows.group, found.number)
 
 
 def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
@@ -193,15 +193,18 @@ def _names(trace: Trace, marked: _Marked, kept: Rows) -> tuple[str, ...]:
     return tuple(names.get(i, str(i)) for i in marked.windows.group[kept].tolist())
 
 
-def _on_own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classes) -> Pieces:
+def _own_thread(trace: Trace, line: int, marked: _Marked, event_class: Classes) -> OwnThread:
     """A thread that marks steps, cut at their beginnings and ends."""
     windows = marked.windows
     mine = np.arange(len(windows.group))
     if windows.how == "annotated":  # the others are of one thread, or of whichever runs the functions
         mine = np.flatnonzero(np.isin(windows.group, groups(trace).group[marked.rows[trace.event_line[marked.rows] == line]]))
-    found: Segments = segments(trace, line, event_class, marked.rows, marked.source == "annotation")
-    which, at, start, end = clipped(found.start, found.end, windows.only(mine))
-    return Pieces(start, end, found.klass[which], mine[at].astype(np.int64), found.named[which], found.event[which])
+    told = told_of(trace, line, event_class, marked.rows, marked.source == "annotation")
+    of = told.line
+    return OwnThread(
+        of.rows.start, of.start, of.duration, of.parent, of.context, of.first, told.klass, told.named,
+        windows.start[mine], windows.end[mine], mine.astype(np.int64),
+    )  # fmt: skip
 
 
 def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.NDArray[np.integer], by_group: bool) -> Pieces:

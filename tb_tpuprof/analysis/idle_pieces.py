@@ -24,7 +24,8 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, no_pieces
-from tb_tpuprof.analysis.step_waits import Segments, innermost, nearest
+from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
+from tb_tpuprof.analysis.step_waits import Segments
 from tb_tpuprof.analysis.step_windows import Spans, clipped
 from tb_tpuprof.trace.trace import Trace
 
@@ -75,8 +76,7 @@ def of_launching_threads(trace: Trace, windows: Spans, own: npt.NDArray[np.integ
     launches = launch_events(trace)
     for line in np.setdiff1d(np.unique(trace.event_line[launches]), own).tolist():
         rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-        parent = parents(trace)[rows].astype(np.int32)
-        parent[parent >= 0] -= rows.start
+        parent = parents_within(trace, rows)
         root = nearest(parent, parent < 0)
         holds = np.zeros(len(parent), np.bool_)
         holds[root[launches[(launches >= rows.start) & (launches < rows.stop)] - rows.start]] = True

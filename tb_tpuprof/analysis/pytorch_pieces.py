@@ -17,7 +17,8 @@ from tb_tpuprof.analysis.python_frames import Kind, frame_of
 from tb_tpuprof.analysis.pytorch_steps import Windows, loader_events, windows
 from tb_tpuprof.analysis.step_classes import TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
-from tb_tpuprof.analysis.step_waits import Segments, name_kinds, nearest, segments
+from tb_tpuprof.analysis.line_contexts import nearest, parents_within
+from tb_tpuprof.analysis.step_waits import Segments, name_kinds, segments, told_of
 from tb_tpuprof.analysis.step_windows import clipped
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.native import classes_of
@@ -51,7 +52,7 @@ def _of_host(trace: Trace, found: Windows) -> Iterator[Pieces]:
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     own = np.unique(trace.event_line[found.row])
     for line in own.tolist():
-        told = segments(trace, line, event_class, found.row, are_steps=True, has_device=True)
+        told = segments(trace, told_of(trace, line, event_class, found.row, are_steps=True, has_device=True))
         told = _without_steps_as_loaders(trace, line, told)
         loader = _loader_of(trace, line)[told.event - int(trace.line_offsets[line])]
         yield of_own_thread(told, loader < 0, found)
@@ -62,8 +63,7 @@ def _of_host(trace: Trace, found: Windows) -> Iterator[Pieces]:
 def _loader_of(trace: Trace, line: int) -> npt.NDArray[np.integer]:
     """The outermost fetch of a batch around each event of a line; -1 for none."""
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
+    parent = parents_within(trace, rows)
     fetches = loader_events(trace)
     is_fetch = np.zeros(len(parent), np.bool_)
     is_fetch[fetches[(fetches >= rows.start) & (fetches < rows.stop)] - rows.start] = True
@@ -96,8 +96,7 @@ def _is_users(trace: Trace) -> npt.NDArray[np.bool_]:
 def _without_steps_as_loaders(trace: Trace, line: int, told: Segments) -> Segments:
     """What launches kernels is the model, though its name may speak of data (`forward_batch_generation`)."""
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
+    parent = parents_within(trace, rows)
     names = metadata_names(trace)
     kernels = [row for row in launch_events(trace).tolist() if rows.start <= row < rows.stop and "Launch" in names[_name(trace, row)]]
     holds = np.zeros(len(parent), np.bool_)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
+from tb_tpuprof.analysis.line_contexts import LineContexts, innermost, line_contexts, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
@@ -27,12 +27,14 @@ from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
 from tb_tpuprof.analysis.stat_rows import events_named
 from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces
-from tb_tpuprof.native import classes_of, flood
+from tb_tpuprof.native import classes_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 SAID_BY_PYTHON = (TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_WAIT_LOADER)
+_MARKS, _HOLDS, _COMPILES = 128, 256, 512  # a step's marker, what one lies in, what compiles in: beside the class of the event
+_AT_ONCE = 200
 _CONTEXT_STATS = ("_p", "_c", "correlation_id")  # of the runtime's events, never of a user's annotation
 
 
@@ -62,8 +64,17 @@ class StepWait:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What a line's contexts say of their own time: `klass` of TimeClass (UNKNOWN: nothing), `named`: the metadata row that says so."""
+
+    line: LineContexts
+    klass: npt.NDArray[np.uint8]
+    named: Int64s
+
+
+@dataclass(frozen=True)
 class Segments:
-    """Stretches of the steps' threads, in order on each: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so.
+    """Stretches of a line, in order: `klass` of TimeClass (never UNKNOWN), `named`: the metadata row that says so.
 
     `event`: the innermost event that is on.
     """
@@ -125,37 +136,61 @@ def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bo
     return any(bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any()) for i in lines.tolist())
 
 
-def segments(
+def told_of(
     trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool, has_device: bool = False
-) -> Segments:
-    """One line's time by what the innermost event that says something says (see the module's picture).
+) -> Told:
+    """What the innermost event that says something says of a line's time (see the module's picture).
 
     `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and whether they are the
     steps (annotations) or only begin them (runs of functions). `has_device`: the model computes elsewhere, so that calls of the
     runtime inside of a loader, such as transfers, are loading, too.
     """
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
-    here = event_class[rows].copy()
+    here = event_class[rows].astype(np.uint16)
     mine = np.sort(markers[(markers >= rows.start) & (markers < rows.stop)]) - rows.start
-    kind = _kinds(trace, rows, parent, mine)
     if are_steps:
         here[mine] = STEP_MARKER
-    klass, named = _resolved(trace, rows, parent, here, kind)
+    parent = parents_within(trace, rows)
+    compiling = _around(parent, np.flatnonzero(here == TimeClass.HOST_COMPILE), here == STEP_MARKER)
+    here[mine] |= _MARKS
+    here[_around(parent, mine)] |= _HOLDS
+    here[compiling] |= _COMPILES
+    of = line_contexts(trace, line, here)
+    mark = here[of.first]
+    kind, own_class = _kinds(trace, of, mark), (mark & (_MARKS - 1)).astype(np.uint8)
+    klass, named = _resolved(trace, of, own_class, kind, (mark & _COMPILES) > 0)
     if has_device:
-        loader = nearest(parent, (here == STEP_MARKER) | (kind == Kind.LOADER))
+        loader = nearest(of.above, (own_class == STEP_MARKER) | (kind == Kind.LOADER))
         klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = TimeClass.HOST_WAIT_LOADER
-    start, end, owner = innermost(trace, rows, parent)
-    said = klass[owner] != TimeClass.UNKNOWN
-    owner = owner[said]
-    return Segments(start[said], end[said], klass[owner], named[owner], owner.astype(np.int64) + rows.start)
+    return Told(of, klass, named)
 
 
-def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Rows) -> npt.NDArray[np.uint8]:
-    """Kind of each event of a line: what `next` calls hands over data; what holds a step's marker is plain Python."""
-    metadata = trace.events["metadata"][rows]
-    kind = classes_of(metadata, name_kinds(trace))
+def segments(trace: Trace, told: Told) -> Segments:
+    """A line's stretches, each of one event."""
+    of = told.line
+    start, end, owner = innermost(trace, of.rows, of.parent)
+    context = of.context[owner]
+    said = told.klass[context] != TimeClass.UNKNOWN
+    context = context[said]
+    return Segments(start[said], end[said], told.klass[context], told.named[context], owner[said].astype(np.int64) + of.rows.start)
+
+
+def _around(parent: npt.NDArray[np.int32], events: Rows, beyond: npt.NDArray[np.bool_] | None = None) -> Rows:
+    """What the events are inside of, up to those `beyond`."""
+    found = np.zeros(len(parent), np.bool_)
+    rest = parent[events]
+    while len(rest):
+        rest = np.unique(rest[rest >= 0])
+        rest = rest[~found[rest]] if beyond is None else rest[~found[rest] & ~beyond[rest]]
+        found[rest] = True
+        rest = parent[rest]
+    return np.flatnonzero(found)
+
+
+def _kinds(trace: Trace, of: LineContexts, mark: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
+    """Kind of each context of a line: what `next` calls hands over data; what holds a step's marker is plain Python."""
+    metadata, parent = of.metadata, of.above
+    kind = name_kinds(trace)[metadata]
     is_next = kind == Kind.NEXT
     if is_next.any():
         names = trace.metadata["name"]
@@ -167,27 +202,21 @@ def _kinds(trace: Trace, rows: slice, parent: npt.NDArray[np.int32], markers: Ro
         kind[by_library] = Kind.PYTHON
         called = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
         kind[called] = Kind.LOADER
-    start = trace.events["start_ps"][rows]
-    end = start + trace.events["duration_ps"][rows]
-    inside = np.searchsorted(start[markers], end) - np.searchsorted(markers, np.arange(len(start)), side="right")
-    held = inside > 0
-    kind[held & (kind != Kind.NONE)] = Kind.PYTHON
-    kind[markers] = Kind.NONE
+    kind[((mark & _HOLDS) > 0) & (kind != Kind.NONE)] = Kind.PYTHON
+    kind[(mark & _MARKS) > 0] = Kind.NONE
     result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
     return result
 
 
-def nearest(parent: npt.NDArray[np.int32], chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """The innermost chosen event around each, itself included; -1 where there is none."""
-    found: npt.NDArray[np.int32] = flood(parent, np.where(chosen, np.arange(len(parent), dtype=np.int32), np.int32(-1)).astype(np.int32))
-    return found
-
-
 def _resolved(
-    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], here: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8]
+    trace: Trace, of: LineContexts, here: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], compiling: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Class of each event's own time, and the metadata row that gives it its name."""
-    metadata = trace.events["metadata"][rows].astype(np.int64)
+    """Class of each context's own time, and the metadata row that gives it its name.
+
+    `compiling`: inside of which something is compiled: what else calls of the runtime do themselves is tracing and lowering for it.
+    """
+    metadata, parent = of.metadata, of.above
+    are_users = _are_users(trace, metadata)
     is_marker, is_loader, is_wait = here == STEP_MARKER, kind == Kind.LOADER, kind == Kind.WAIT
     computes = (here < NOT_COUNTED) & (here >= TimeClass.HOST_COMPUTE) & (kind == Kind.NONE)
     computing = nearest(parent, is_marker | computes)
@@ -196,7 +225,7 @@ def _resolved(
     above = nearest(parent, computes & (here > TimeClass.HOST_COMPUTE))
     near = nearest(parent, is_marker | is_loader | is_wait | is_annotation | computes)
     loader = nearest(parent, is_marker | is_loader)
-    user = nearest(parent, is_marker | (is_frame & _is_users(trace, rows)) | is_annotation)
+    user = nearest(parent, is_marker | (is_frame & are_users) | is_annotation)
     annotation = nearest(parent, is_marker | is_annotation)
     # A step's own time, outside of the frames in it, may be a call that no frame is written for, such as one that waits for a result.
     innermost = nearest(parent, is_frame | is_marker)
@@ -208,33 +237,19 @@ def _resolved(
     result[known & is_annotation[near]] = TimeClass.HOST_PYTHON
     result[in_loader] = TimeClass.HOST_WAIT_LOADER
     result[known & computes[near]] = TimeClass.HOST_COMPUTE
-    result[known & _compiling(parent, here, computes)[near]] = TimeClass.HOST_COMPILE
+    result[known & (compiling & computes & (here == TimeClass.HOST_COMPUTE))[near]] = TimeClass.HOST_COMPILE
     result[above >= 0] = here[above[above >= 0]]
     at = np.where((user >= 0) & ~is_marker[user], user, np.arange(len(parent)))
     at = np.where((result == TimeClass.HOST_PYTHON) & (annotation >= 0) & is_annotation[annotation], annotation, at)
-    placed = nearest(parent, is_marker | (is_loader & (_is_users(trace, rows) | (here < NOT_COUNTED))))
+    placed = nearest(parent, is_marker | (is_loader & (are_users | (here < NOT_COUNTED))))
     at = np.where((result == TimeClass.HOST_WAIT_LOADER) & (placed >= 0) & is_loader[placed], placed, at)
-    enclosing = nearest(parent, is_frame & _is_users(trace, rows))
+    enclosing = nearest(parent, is_frame & are_users)
     at = np.where((at == np.arange(len(parent))) & ~is_frame & ~is_annotation & (enclosing >= 0), enclosing, at)
     return result, metadata[at]
 
 
-def _compiling(parent: npt.NDArray[np.int32], here: npt.NDArray[np.uint8], computes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Calls of the runtime inside of which something is compiled: what else they do themselves is tracing and lowering for it."""
-    result = np.zeros(len(parent), np.bool_)
-    around = np.unique(parent[here == TimeClass.HOST_COMPILE])
-    while len(around) and around[-1] >= 0:
-        around = around[around >= 0]
-        around = around[~result[around] & (here[around] != STEP_MARKER)]
-        result[around] = True
-        around = np.unique(parent[around])
-    found: npt.NDArray[np.bool_] = result & computes & (here == TimeClass.HOST_COMPUTE)
-    return found
-
-
-def _is_users(trace: Trace, rows: slice) -> npt.NDArray[np.bool_]:
-    """Whether each event is a frame with a place of its own."""
-    metadata = trace.events["metadata"][rows]
+def _are_users(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether each is a frame with a place of its own."""
     placed = np.zeros(len(trace.metadata), np.bool_)
     for i in np.unique(metadata).tolist():
         frame = frame_of(trace.strings[trace.metadata["name"][i]])
@@ -242,37 +257,25 @@ def _is_users(trace: Trace, rows: slice) -> npt.NDArray[np.bool_]:
     return placed[metadata]
 
 
-def innermost(trace: Trace, rows: slice, parent: npt.NDArray[np.int32]) -> tuple[Int64s, Int64s, Rows]:
-    """Stretches of a line between any two starts and ends of its events, each with the innermost event that is on."""
-    start, duration = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
-    lasting = np.flatnonzero(duration > 0)
-    ends = lasting[::-1]  # of equal ends those of the inner events come first
-    times = np.concatenate(((start + duration)[ends], start[lasting]))
-    on = np.concatenate((parent[ends], lasting.astype(np.int32)))
-    order = np.argsort(times, kind="stable")
-    times, on = times[order], on[order]
-    begin, end, owner = times[:-1], times[1:], on[:-1]
-    kept = (end > begin) & (owner >= 0)
-    return begin[kept], end[kept], owner[kept].astype(np.intp)
-
-
-def waits(trace: Trace, every: Pieces, n_steps: int, kept: Rows) -> tuple[StepWait, ...]:
-    """What the `kept` of `n_steps` steps wait for by name, longest first: where no other thread and no device computes meanwhile."""
-    is_own = every.named >= 0
-    is_busy = ~is_own & (every.klass >= TimeClass.HOST_COMPUTE)
-    rows = np.flatnonzero(is_own & np.isin(every.klass, SAID_BY_PYTHON))
+def waits(trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s], kept: Rows) -> tuple[StepWait, ...]:
+    """What the `kept` of some steps (starts, ends) wait for by name, longest first: where no other thread and no device computes meanwhile."""
+    outline = pieces.outline()
+    is_own = outline.named >= 0
+    is_busy = ~is_own & (outline.klass >= TimeClass.HOST_COMPUTE)
+    rows = np.flatnonzero(is_own & np.isin(outline.klass, SAID_BY_PYTHON))
     if not len(rows):
         return ()
-    covered = union_cover(every.start[is_busy], every.end[is_busy])
-    start, end = every.start[rows], every.end[rows]
-    time = end - start - (covered(end) - covered(start))
+    pairs, numbers = np.unique(outline.named[rows] * 256 + outline.klass[rows], return_inverse=True)
     by_name: dict[tuple[int, str], Int64s] = {}
-    pairs, inverse = np.unique(every.named[rows] * 256 + every.klass[rows], return_inverse=True)
-    for number, pair in enumerate(pairs.tolist()):
-        mine = inverse == number
-        total = np.bincount(every.step[rows][mine], weights=time[mine], minlength=n_steps).astype(np.int64)[kept]
-        key = pair % 256, trace.strings[trace.metadata["name"][pair // 256]]
-        by_name[key] = by_name.get(key, 0) + total
+    for first in range(0, len(pairs), _AT_ONCE):
+        mine = (numbers >= first) & (numbers < first + _AT_ONCE)
+        code = np.full(len(outline), -1, np.int64)
+        code[is_busy] = _AT_ONCE + 1
+        code[rows[mine]] = numbers[mine] - first + 1
+        time = pieces.charged(code, steps, _AT_ONCE + 2)[0][kept]
+        for at, pair in enumerate(pairs[first : first + _AT_ONCE].tolist()):
+            key = pair % 256, trace.strings[trace.metadata["name"][pair // 256]]
+            by_name[key] = by_name.get(key, 0) + time[:, at + 1]
     result = [_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items() if total.any()]
     return tuple(sorted(result, key=lambda wait: (-wait.total_ps, wait.name)))
 

@@ -12,8 +12,9 @@ from tb_tpuprof.native.plain_pairing import NOWHERE
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
+    from tb_tpuprof.native.calling import charged, contexts, stretches
     from tb_tpuprof.native.interning import alike, intern, joined
-    from tb_tpuprof.native.intervals import cover, enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.json_events import scan
     from tb_tpuprof.native.numbering import number, split
     from tb_tpuprof.native.packing import Looks, deflated, listed, packed
@@ -27,7 +28,8 @@ try:
 
     IS_COMPILED = True
 except ImportError:
-    from tb_tpuprof.native.plain_intervals import cover, enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.plain_calling import charged, contexts, stretches
+    from tb_tpuprof.native.plain_intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain_json_events import scan
     from tb_tpuprof.native.plain_numbering import number, split
     from tb_tpuprof.native.plain_packing import Looks, deflated, listed, packed
@@ -42,9 +44,9 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "classes_of", "cover",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "charged", "classes_of", "contexts",
     "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes",
     "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
-    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "sums", "tally", "telling",
+    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "stretches", "sums", "tally", "telling",
     "tie",
 ]  # fmt: skip

@@ -139,41 +139,6 @@ def relabel(numbers: int32_t[::1], label: cython.const[int32_t][::1]) -> None:
             numbers[i] = label[numbers[i]] if 0 <= numbers[i] < label.shape[0] else -1
 
 
-def cover(
-    events: tuple,
-    order: cython.const[int64_t][::1],
-    windows: tuple,
-    covered: int64_t[:, ::1],
-) -> None:
-    """Time that events of each class or a higher one cover in each step; see `plain_intervals.cover`."""
-    start: cython.const[int64_t][::1] = events[0]
-    end: cython.const[int64_t][::1] = events[1]
-    klass: cython.const[uint8_t][::1] = events[2]
-    step: cython.const[int64_t][::1] = events[3]
-    last: cython.const[int64_t][::1] = windows[1]
-    n_classes: int64_t = covered.shape[1]
-    until: int64_t[:, ::1] = np.repeat(windows[0], n_classes).reshape(-1, n_classes)
-    j: int64_t
-    i: int64_t
-    k: int64_t
-    s: int64_t
-    begin: int64_t
-    stop: int64_t
-    with cython.nogil:
-        for s in range(covered.shape[0]):
-            for k in range(n_classes):
-                covered[s, k] = 0
-        for j in range(order.shape[0]):
-            i = order[j]
-            s = step[i]
-            stop = min(end[i], last[s])
-            for k in range(1, min(cython.cast(int64_t, klass[i]), n_classes - 1) + 1):
-                begin = max(start[i], until[s, k])
-                if stop > begin:
-                    covered[s, k] += stop - begin
-                    until[s, k] = stop
-
-
 def lanes(
     start: cython.const[int64_t][::1],
     duration: cython.const[int64_t][::1],

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
-Events = tuple[Int64s, Int64s, npt.NDArray[np.uint8], Int64s]
 MAX_DEPTH = 4096
 
 
@@ -89,25 +88,6 @@ def flood(parent: Int32s, entry_group: Int32s, groups: Int32s | None = None) -> 
 def relabel(numbers: Int32s, label: Int32s) -> None:
     """The label of each number, written over it; -1 for a number that has none."""
     numbers[:] = [label[number] if 0 <= number < len(label) else -1 for number in numbers.tolist()]
-
-
-def cover(events: Events, order: Int64s, windows: tuple[Int64s, Int64s], covered: npt.NDArray[np.int64]) -> None:
-    """Time that events of each class or a higher one cover in each step, into `covered` [steps, classes]; class 0 is left at 0.
-
-    `events`: start, end, class and step of each; `order` is that of their starts. `windows`: starts and ends of the steps, to which
-    their events are clipped.
-    """
-    columns = (column[order].tolist() for column in events)
-    first, last = (column.tolist() for column in windows)
-    covered[:] = 0
-    until = [[begin] * covered.shape[1] for begin in first]
-    for start, end, klass, step in zip(*columns, strict=True):
-        stop = min(end, last[step])
-        for k in range(1, min(klass, covered.shape[1] - 1) + 1):
-            begin = max(start, until[step][k])
-            if stop > begin:
-                covered[step, k] += stop - begin
-                until[step][k] = stop
 
 
 def lanes(start: Int64s, duration: Int64s, line_offsets: Int64s, depth: npt.NDArray[np.uint16]) -> tuple[Int32s, Int64s, int]:

@@ -17,17 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
-from tb_tpuprof.analysis.step_waits import innermost, nearest
+from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.step_windows import Windows, clipped, windows_of
 from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
@@ -115,27 +113,26 @@ class _Told:
 
 def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     pieces = joined([pieces, *_callbacks_elsewhere(trace, steps, pieces)])
-    told = _told(trace, pieces)
+    outline = pieces.outline()
+    told = _told(trace, outline)
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
-    keys: Int64s = np.column_stack((pieces.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
-    unique, code = _distinct(keys)
-    length = pieces.end - pieces.start
+    keys: Int64s = np.column_stack((outline.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
+    unique, number = _distinct(keys)
+    spans = steps.start_ps, steps.start_ps + steps.duration_ps
     if len(unique) > _MOST:
-        unique, code = _fewer(unique, code, length)
-    start, stop = steps.start_ps, steps.start_ps + steps.duration_ps
-    time = charge(pieces.start, pieces.end, (code + 1).astype(np.uint8), pieces.step, (start, stop), len(unique) + 1)
+        unique, number = _fewer(unique, number, pieces, spans)
+    time, longest = pieces.charged(number + 1, spans, len(unique) + 1)
     rest = Part(Cause.UNRECORDED, TimeClass.UNKNOWN, Culprit(), Culprit(), "", time[:, 0])
-    count = np.bincount(code, minlength=len(unique))
     found = [rest] if rest.time_ps.any() else []
     for number, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist()):
         mine = time[:, number + 1]
         if mine.any():
-            longest = int(np.flatnonzero(code == number)[length[code == number].argmax()])
+            count, first, last = longest[:, number + 1].tolist()
             found.append(
                 Part(
                     CAUSES[cause] or Cause.UNRECORDED, TimeClass(klass), _culprit(trace, culprit), _culprit(trace, caller),
-                    _call(trace, call), mine, int(count[number]), int(pieces.start[longest]), int(pieces.end[longest]),
+                    _call(trace, call), mine, count, first, last,
                 )
             )  # fmt: skip
     return tuple(sorted(found, key=lambda part: -part.mean_ps))
@@ -148,24 +145,32 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
         return
     of_steps = groups(trace).group >= 0  # those of input pipelines are no callbacks of a step
     rows = np.flatnonzero(is_callback[trace.events["metadata"]] & (of_steps | ~of_steps.any()))
-    own = np.unique(trace.event_line[pieces.event[pieces.named >= 0]])
+    own = own_lines(trace, pieces)
+    outline = pieces.outline()
     windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in np.setdiff1d(np.unique(trace.event_line[rows]), own).tolist():
         of_line = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-        parent = parents(trace)[of_line].astype(np.int32)
-        parent[parent >= 0] -= of_line.start
+        parent = parents_within(trace, of_line)
         start, end, owner = innermost(trace, of_line, parent)
         chosen = np.zeros(len(parent), np.bool_)
         chosen[rows[(rows >= of_line.start) & (rows < of_line.stop)] - of_line.start] = True
         inside = (nearest(parent, chosen) >= 0)[owner]
         # Each moment keeps the class that the steps give it, so that the times of a class still add up to the class's.
         for klass in _OPEN_TO_CLAIMS:
-            mine = np.flatnonzero((pieces.klass == klass) & ((pieces.named >= 0) | (trace.event_line[pieces.event] == line)))
-            mine = mine[np.argsort(pieces.start[mine], kind="stable")]
-            counted = Windows(pieces.step[mine], pieces.start[mine], pieces.end[mine], steps.how) if klass else windows
+            mine = (outline.klass == klass) & ((outline.named >= 0) | (trace.event_line[outline.event] == line))
+            some = pieces.spread(np.where(mine, 0, -1))
+            some = some.only(np.argsort(some.start, kind="stable"))
+            counted = Windows(some.step, some.start, some.end, steps.how) if klass else windows
             which, at, begin, stop = clipped(start[inside], end[inside], counted)
             event = owner[inside][which].astype(np.int64) + of_line.start
             yield Pieces(begin, stop, np.full(len(which), klass, np.uint8), counted.group[at], np.full(len(which), -1, np.int64), event)
+
+
+def own_lines(trace: Trace, pieces: Pieces) -> Int64s:
+    """The lines of the steps' own threads."""
+    outline = pieces.outline()
+    found: Int64s = np.unique(trace.event_line[outline.event[outline.named >= 0]]).astype(np.int64)
+    return found
 
 
 def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
@@ -184,15 +189,19 @@ def _distinct(keys: Int64s) -> tuple[Int64s, Int64s]:
     return keys[first], inverse.reshape(-1)
 
 
-def _fewer(unique: Int64s, code: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:
-    """Small parts without their names, so that there are no more than can be charged at once."""
-    total = np.bincount(code, weights=length, minlength=len(unique))
+def _fewer(unique: Int64s, number: Int64s, pieces: Pieces, spans: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s]:
+    """Small parts without their names, so that there are no more than can be charged at once; and which of them each row is now."""
+    total = np.zeros(len(unique))
+    for first in range(0, len(unique), _MOST):
+        mine = (number >= first) & (number < first + _MOST)
+        time, _ = pieces.charged(np.where(mine, number - first + 1, -1), spans, _MOST + 1)
+        total[first : first + _MOST] = time.sum(axis=0)[1 : len(unique) - first + 1]
     small = np.ones(len(unique), np.bool_)
     small[np.argsort(-total, kind="stable")[: _MOST - 50]] = False
     merged = unique.copy()
     merged[small, 3:] = -1
     found, again = np.unique(merged, axis=0, return_inverse=True)
-    return found, again.reshape(-1)[code]
+    return found, again.reshape(-1)[number]
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:
@@ -224,7 +233,7 @@ def _call(trace: Trace, row: int) -> str:
 
 
 def _told(trace: Trace, pieces: Pieces) -> _Told:
-    """Each piece by the events around it: on the steps' own threads by all of them, elsewhere by those up to the counted one."""
+    """Each row by the events around it: on the steps' own threads by all of them, elsewhere by those up to the counted one."""
     n = len(pieces)
     found = _Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
@@ -232,17 +241,14 @@ def _told(trace: Trace, pieces: Pieces) -> _Told:
     line = trace.event_line[pieces.event]
     for number in np.unique(line).tolist():
         mine = np.flatnonzero(line == number)
-        _tell_line(trace, int(number), pieces, mine, found)
+        _tell_line(trace, pieces, mine, found)
     return found
 
 
-def _tell_line(trace: Trace, line: int, pieces: Pieces, mine: Rows, found: _Told) -> None:
-    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
-    metadata = trace.events["metadata"][rows].astype(np.int64)
+def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: _Told) -> None:
+    of = contexts_of(trace, pieces.event[mine])
+    parent, metadata, at = of.above, of.metadata, of.context
     known = names(trace)
-    at = pieces.event[mine] - rows.start
     klass = pieces.said[mine]
     origin = origins(known.origin[metadata], parent)
     claim = _strongest(known.claim[metadata], known.strength[metadata], parent)

@@ -20,15 +20,16 @@ from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins, own_lines
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_waits import innermost, nearest
+from tb_tpuprof.analysis.line_contexts import LineContexts, line_contexts, nearest
+from tb_tpuprof.analysis.step_pieces import apart
 from tb_tpuprof.analysis.step_windows import Windows, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.native import stretches
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -67,12 +68,14 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
         return ()
     known = names(trace)
     is_sync = known.claim == CAUSES.index(Cause.SYNCHRONIZATION)
-    computing = np.isin(pieces.klass, COMPUTES) & (pieces.named < 0)
-    own_ops = (pieces.klass == TimeClass.HOST_COMPUTE) & (pieces.named >= 0) & known.is_op[trace.events["metadata"][pieces.event]]
-    busy = union_cover(pieces.start[computing | own_ops], pieces.end[computing | own_ops])
+    outline = pieces.outline()
+    computing = np.isin(outline.klass, COMPUTES) & (outline.named < 0)
+    own_ops = (outline.klass == TimeClass.HOST_COMPUTE) & (outline.named >= 0) & known.is_op[trace.events["metadata"][outline.event]]
+    computed_by = pieces.spread(np.where(computing | own_ops, 0, -1))
+    busy = union_cover(computed_by.start, computed_by.end)
     found: dict[tuple[str, Culprit], list[tuple[int, int, int, int]]] = {}
     windows = windows_of(steps.start_ps, steps.duration_ps)
-    for line in np.unique(trace.event_line[pieces.event[pieces.named >= 0]]).tolist():
+    for line in own_lines(trace, pieces).tolist():
         for step, key, begin, end, until in _on_line(trace, int(line), windows, is_sync, busy):
             free = until - end - int((busy(np.array([until])) - busy(np.array([end])))[0])
             found.setdefault(key, []).append((step, begin, end, max(free, 0)))
@@ -92,49 +95,64 @@ def _on_line(
     trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
 ) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int]]:
     """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again) of a thread's waits."""
-    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
-    metadata = trace.events["metadata"][rows]
-    begin = trace.events["start_ps"][rows].astype(np.int64)
-    last = begin + trace.events["duration_ps"][rows]
-    outer = nearest(parent, is_sync[metadata])
-    named = np.flatnonzero(is_sync[metadata] & ((parent < 0) | (outer[np.maximum(parent, 0)] < 0)))
-    silent, silent_begin, silent_end = _silent(trace, rows, parent, (outer >= 0), windows, busy)
+    of = line_contexts(trace, line)
+    begin, last = of.start, of.start + of.duration
+    outer = nearest(of.above, is_sync[of.metadata])
+    is_outermost = is_sync[of.metadata] & ((of.above < 0) | (outer[np.maximum(of.above, 0)] < 0))
+    named = np.flatnonzero(is_outermost[of.context])
+    silent, silent_begin, silent_end = _silent(trace, of, outer >= 0, windows, busy)
     event = np.concatenate((named, silent))
     start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
     step = step_at(windows, start)
-    user = nearest(parent, origins(names(trace).origin[metadata], parent) == Origin.USER)
-    dispatches = np.sort(np.concatenate((begin[_is_dispatch(trace)[metadata]], start)))
+    user = nearest(of.above, origins(names(trace).origin[of.metadata], of.above) == Origin.USER)
+    dispatches = np.sort(np.concatenate((begin[np.flatnonzero(_is_dispatch(trace)[of.metadata][of.context])], start)))
     has_gpu = bool(planes(trace).gpus)
     for at in np.flatnonzero(step >= 0).tolist():
-        row, who = int(event[at]), int(user[event[at]])
+        row = int(event[at])
+        who = _within(of, row, user)
         bound = int(windows.end[step[at]])
         if who >= 0:
             # A function that does nothing but wait is not whose work goes on.
-            around = who if last[who] > end[at] + (end[at] - start[at]) // 100 or parent[who] < 0 else int(user[parent[who]])
+            around = who if last[who] > end[at] + (end[at] - start[at]) // 100 or of.parent[who] < 0 else _within(of, int(of.parent[who]), user)
             # A GPU goes on without its caller, so what the caller does next could be hidden, too.
             bound = min(bound, int(last[around])) if around >= 0 and not has_gpu else bound
         following = np.searchsorted(dispatches, end[at])
         bound = min(bound, int(dispatches[following])) if following < len(dispatches) else bound
-        call = _text(trace, int(metadata[row]))
-        culprit = _who(trace, int(metadata[who])) if who >= 0 else Culprit("call", call)
+        call = _text(trace, int(of.metadata[of.context[row]]))
+        culprit = _who(trace, int(of.metadata[of.context[who]])) if who >= 0 else Culprit("call", call)
         yield int(step[at]), (call, culprit), int(start[at]), int(end[at]), max(bound, int(end[at]))
 
 
+def _within(of: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:
+    """The event around another (itself included) whose context is the `chosen` one of the other's; -1 for none."""
+    context = int(chosen[of.context[event]])
+    while context >= 0 and int(of.context[event]) != context:
+        event = int(of.parent[event])
+    return event if context >= 0 else -1
+
+
 def _silent(
-    trace: Trace, rows: slice, parent: npt.NDArray[np.int32], in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
+    trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
 ) -> tuple[Rows, Int64s, Int64s]:
     """Stretches of frames without events of their own that end when the computing of others does: (innermost event, start, end)."""
-    start, end, owner = innermost(trace, rows, parent)
-    origin = names(trace).origin[trace.events["metadata"][rows]]
-    step = step_at(windows, start)
-    length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 1)
+    code = np.where((names(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1).astype(np.int32)
+    found = [np.empty((3, 0), np.int64)]
+    for rows in apart(windows.start, windows.end):
+        spans = windows.start[rows], windows.end[rows]
+        least = int((spans[1] - spans[0]).min() * _LONG) if len(rows) else 0
+        start, end, at, event, _last = stretches(of.start, of.duration, of.parent, (of.context, code), spans, least)
+        found.append(np.array([event, start, end])[:, _are_silent((start, end), (spans[1] - spans[0])[at], busy)])
+    event, start, end = np.concatenate(found, axis=1)
+    return event.astype(np.intp), start, end
+
+
+def _are_silent(span: tuple[Int64s, Int64s], length: Int64s, busy: Covered) -> npt.NDArray[np.bool_]:
+    """Whether others compute during a long stretch, and stop when it ends. `length`: of the step that each is in."""
+    start, end = span
     near = (length * _NEAR).astype(np.int64)
-    chosen = (step >= 0) & (origin[owner] >= Origin.USER) & ~in_sync[owner] & (end - start >= _LONG * length)
-    chosen &= busy(end) - busy(start) >= _COVERED * (end - start)
+    chosen: npt.NDArray[np.bool_] = (end - start >= _LONG * length) & (busy(end) - busy(start) >= _COVERED * (end - start))
     chosen &= (busy(end) - busy(end - near) >= 0.3 * near) & (busy(end + near) - busy(end) <= 0.3 * near)
-    return owner[chosen], start[chosen].astype(np.int64), end[chosen].astype(np.int64)
+    return chosen
 
 
 def _is_dispatch(trace: Trace) -> npt.NDArray[np.bool_]:

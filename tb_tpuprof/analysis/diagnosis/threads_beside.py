@@ -10,13 +10,14 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
-from tb_tpuprof.analysis.diagnosis.parts import origins
+from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of
-from tb_tpuprof.analysis.step_waits import innermost, name_kinds, nearest
+from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
+from tb_tpuprof.analysis.step_waits import name_kinds
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
@@ -44,7 +45,7 @@ def threads_beside(trace: Trace) -> tuple[Beside, ...]:
     steps, pieces = step_pieces(trace)
     if not len(steps) or pieces is None:
         return ()
-    own = set(np.unique(trace.event_line[pieces.event[pieces.named >= 0]]).tolist())
+    own = set(own_lines(trace, pieces).tolist())
     is_frame = np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
     with_frames = np.unique(trace.event_line[np.flatnonzero(is_frame[trace.events["metadata"]])])
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
@@ -59,8 +60,7 @@ def _is_pool(trace: Trace, line: int) -> bool:
 
 def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
+    parent = parents_within(trace, rows)
     begin, stop, owner = innermost(trace, rows, parent)
     metadata = trace.events["metadata"][rows]
     waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0

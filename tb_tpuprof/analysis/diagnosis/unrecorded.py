@@ -50,13 +50,16 @@ class Gap:
 def gaps(trace: Trace) -> tuple[Gap, ...]:
     """The longest kinds of unrecorded time in a host's steps."""
     steps, pieces = step_pieces(trace)
-    if pieces is None or not len(steps) or not len(pieces):
+    if pieces is None or not len(steps):
         return ()
-    told = pieces.said != TimeClass.UNKNOWN
-    order = np.flatnonzero(told)[np.lexsort((pieces.start[told], pieces.step[told]))]
+    pieces = pieces.spread(np.where(pieces.outline().said != TimeClass.UNKNOWN, 0, -1))
+    if not len(pieces):
+        return ()
+    order = np.lexsort((pieces.start, pieces.step))
     step, start = pieces.step[order], pieces.start[order]
     # When all that began before has ended, step by step.
-    offset = step * (int(pieces.end.max()) + 1)
+    overlap = (steps.start_ps[1:] < (steps.start_ps + steps.duration_ps)[:-1]).any()
+    offset = step * (int(steps.duration_ps.max()) + 1) - steps.start_ps[step] if overlap else np.zeros(len(step), np.int64)
     reached = np.maximum.accumulate(pieces.end[order] + offset) - offset
     until = order[np.maximum.accumulate(np.where(pieces.end[order] == reached, np.arange(len(order)), 0))]  # what ends then
     first = np.append(True, step[1:] != step[:-1])
@@ -72,12 +75,12 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
 def _by_place(trace: Trace, pieces: Pieces, table: tuple[Int64s, ...], n_steps: int) -> tuple[Gap, ...]:
     begin, end, before, after, at = table
     size = 2 * (len(trace.metadata) + 1)
-    code = _codes(trace, pieces, before) * size + _codes(trace, pieces, after)
+    code = _codes(trace, pieces, before, pieces.last) * size + _codes(trace, pieces, after, pieces.event)
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     total = np.bincount(place, weights=end - begin, minlength=len(first))
     by_name: dict[tuple[str, str], list[int]] = {}
     for one in np.argsort(-total, kind="stable")[:_MOST_CODES].tolist():
-        key = _name(trace, pieces, int(before[first[one]])), _name(trace, pieces, int(after[first[one]]))
+        key = _name(trace, pieces, int(before[first[one]]), pieces.last), _name(trace, pieces, int(after[first[one]]), pieces.event)
         by_name.setdefault(key, []).append(one)
     longest = sorted(by_name.items(), key=lambda pair: -float(total[pair[1]].sum()))[:_MOST]
     found = []
@@ -89,18 +92,18 @@ def _by_place(trace: Trace, pieces: Pieces, table: tuple[Int64s, ...], n_steps: 
     return tuple(found)
 
 
-def _codes(trace: Trace, pieces: Pieces, piece: Int64s) -> Int64s:
+def _codes(trace: Trace, pieces: Pieces, piece: Int64s, event: Int64s) -> Int64s:
     """A number for each piece that those of one name have in common; 0 for none."""
-    row = trace.events["metadata"][pieces.event[piece]].astype(np.int64)
+    row = trace.events["metadata"][event[piece]].astype(np.int64)
     is_device = (pieces.named[piece] < 0) & (pieces.said[piece] > TimeClass.HOST_COMPUTE)
     return np.where(piece < 0, 0, 2 * (row + 1) + is_device)
 
 
-def _name(trace: Trace, pieces: Pieces, piece: int) -> str:
+def _name(trace: Trace, pieces: Pieces, piece: int, event: Int64s) -> str:
     """What a piece is called: a program or operation, without numbers that differ from call to call."""
     if piece < 0:
         return ""
-    text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][pieces.event[piece]]]))
+    text = trace.strings.get(int(trace.metadata["name"][trace.events["metadata"][event[piece]]]))
     if pieces.named[piece] < 0 and pieces.said[piece] > TimeClass.HOST_COMPUTE:
         return short_name(text)
     return "the device's work" if text.startswith("ThreadpoolListener") else text.removeprefix("$")

@@ -1,0 +1,113 @@
+"""Plain Python twins of `calling.py`: the same names, arguments and results, for where no extension is built and for tests."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Events = tuple[Int64s, Int64s, npt.NDArray[np.uint8], Int64s]
+Windows = tuple[Int64s, Int64s]
+Stretches = tuple[Int64s, Int64s, Int32s, Int32s, Int32s]
+
+
+def contexts(parent: Int32s, label: Int64s) -> tuple[Int32s, Int32s]:
+    """Number of each event's context, and the first event of each: events with the same labels on the way to their roots share one.
+
+        f ──────────────────     0
+          g ─────  g ─────       1, 1       the same function, called by the same one
+           h ──     k ──         2, 3
+    """
+    numbers: dict[tuple[int, int], int] = {}
+    found: list[int] = []
+    first: list[int] = []
+    for i, (above, name) in enumerate(zip(parent.tolist(), label.tolist(), strict=True)):
+        key = found[above] if 0 <= above < i else -1, name
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            first.append(i)
+        found.append(numbers[key])
+    return np.array(found, np.int32), np.array(first, np.int32)
+
+
+def stretches(
+    start: Int64s, duration: Int64s, parent: Int32s, code: tuple[Int32s, Int32s], windows: Windows, least: int = 1
+) -> Stretches:
+    """Stretches of time over which the innermost event's code lasts: (start, end, window, first event, last event) of each.
+
+    Events of one line, sorted by (start, -duration), with their parents. `code`: context of each event, and code of each context;
+    negative codes have no stretches. `windows`: starts and ends, in time and apart from each other; a stretch lies in one of them.
+    Stretches shorter than `least` are left out.
+
+        f (code 0)   ├──────────────────┤
+        g (code 1)      ├──┤├──┤
+        stretches    000111111100000000000        of f, of both calls of g, of f
+    """
+    begins, ends, parents = start.tolist(), (start + duration).tolist(), parent.tolist()
+    codes = code[1][code[0]].tolist() if len(code[0]) else []
+    spans = list(zip(windows[0].tolist(), windows[1].tolist(), strict=True))
+    found: list[list[int]] = []
+    now, top = 0, -1
+    for i in range(len(begins) + 1):
+        if i < len(begins) and ends[i] <= begins[i]:
+            continue
+        until = begins[i] if i < len(begins) else 2**63 - 1
+        while top >= 0 and now < until:
+            if min(ends[top], until) > now:
+                _add(found, now, min(ends[top], until), (codes[top], top), spans)
+                now = min(ends[top], until)
+            top = parents[top]
+        now, top = max(now, until), i
+    table = np.array([row for row in found if row[1] - row[0] >= least], np.int64).reshape(-1, 6)
+    return table[:, 0], table[:, 1], *(table[:, i].astype(np.int32) for i in (2, 3, 4))  # type: ignore[return-value]
+
+
+def _add(found: list[list[int]], begin: int, end: int, what: tuple[int, int], spans: list[tuple[int, int]]) -> None:
+    code, event = what
+    for number, (opens, closes) in enumerate(spans):
+        left, right = max(begin, opens), min(end, closes)
+        if code < 0 or left >= right:
+            continue
+        if found and found[-1][1] == left and found[-1][2] == number and found[-1][5] == code:
+            found[-1][1], found[-1][4] = right, event
+        else:
+            found.append([left, right, number, event, event, code])
+
+
+def charged(
+    events: Events, order: Int64s, windows: Windows, time: npt.NDArray[np.int64], own: tuple[tuple[Any, ...], Int64s] | tuple[()] = ()
+) -> Int64s:
+    """Time in which each class is the highest that is on in each step, into `time` [steps, classes]; class 0 is left at 0.
+
+    `events`: start, end, class and step of each; `order` is that of their starts. `windows`: starts and ends of the steps, to which
+    their events are clipped. At most 256 classes; takes time by the number of events, however many classes there are.
+    `own`: the arguments of `stretches` whose results count as well, their codes as classes, and the step of each of their windows.
+    Returns [3, classes]: how many events each class has, and from when to when the longest lasts, in time the first of equals.
+    """
+    columns = (column[order].tolist() for column in events)
+    first, last = (column.tolist() for column in windows)
+    rows = list(zip(*columns, strict=True))
+    if own:
+        begins, ends, window, event, _ = stretches(*own[0])
+        context, codes = own[0][3]
+        rows += zip(begins.tolist(), ends.tolist(), codes[context[event]].tolist(), own[1][window].tolist(), strict=True)
+    time[:] = 0
+    longest = np.zeros((3, time.shape[1]), np.int64)
+    spans: list[list[tuple[int, int, int]]] = [[] for _ in first]
+    for start, end, klass, step in sorted(rows, key=lambda row: row[0]):
+        k = min(klass, time.shape[1] - 1)
+        if k and max(start, first[step]) < min(end, last[step]):
+            spans[step].append((max(start, first[step]), min(end, last[step]), k))
+            longest[0, k] += 1
+            if end - start > longest[2, k] - longest[1, k]:
+                longest[1:, k] = start, end
+    for step, mine in enumerate(spans):
+        edges = sorted({edge for begin, stop, _ in mine for edge in (begin, stop)})
+        for begin, stop in itertools.pairwise(edges):
+            highest = max((klass for left, right, klass in mine if left <= begin and stop <= right), default=0)
+            time[step, highest] += stop - begin if highest else 0
+    return longest

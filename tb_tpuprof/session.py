@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy.ma  # noqa: F401 (np.unique loads it at its first call: 10 ms that the first answer would wait for)
 
+from tb_tpuprof.analysis import gpu_host_steps, host_steps, pytorch_pieces, tpu_steps  # noqa: F401 (loaded with the plugin, not later)
 from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.frameworks import software

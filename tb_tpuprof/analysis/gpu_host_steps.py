@@ -19,16 +19,15 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import charge
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.idle_pieces import by_their_calls, of_launching_threads, of_own_thread, while_copying
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
-from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass, host_classes
+from tb_tpuprof.analysis.step_classes import TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import Pieces, joined, no_pieces
-from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, segments, told_of, waits
+from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON, classes_and_waits, of_steps, segments, told_of
 from tb_tpuprof.analysis.step_windows import Windows, clipped
 from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, no_steps, trimmed
 from tb_tpuprof.native import classes_of
@@ -55,13 +54,13 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
     unnamed = np.full(len(which), -1, np.int64)
     device = Pieces(span[0], span[1], gpu_classes(trace, kernels)[which], at, unnamed, kernels[which].astype(np.int64))
     every = joined([by_their_calls(trace, device), *_of_host(trace, windows, markers, event_class)])
-    class_ps = charge(every.start, every.end, every.klass, every.step, (windows.start, windows.end), N_CLASSES)
+    class_ps, waits = classes_and_waits(trace, every, (windows.start, windows.end))
     kept = np.flatnonzero(class_ps[:, list(_COMPUTES)].any(axis=1))
     names = groups(trace).names
     found = Steps(
         windows.group[kept], tuple(names.get(i, str(i)) for i in windows.group[kept].tolist()), windows.start[kept],
         (windows.end - windows.start)[kept], class_ps[kept], "annotation", len(windows.group) - len(kept), how=windows.how,
-        waits=waits(trace, every, (windows.start, windows.end), kept),
+        waits=of_steps(waits, kept),
     )  # fmt: skip
     found = trimmed(found)
     return found, every.of_steps(windows.group, found.number)

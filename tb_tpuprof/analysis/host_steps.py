@@ -19,9 +19,9 @@ from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.program_steps import main_calls
 from tb_tpuprof.analysis.stat_rows import metadata_named
-from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
+from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import OwnThread, Pieces, no_pieces
-from tb_tpuprof.analysis.step_waits import says_more, told_of, waits
+from tb_tpuprof.analysis.step_waits import classes_and_waits, of_steps, says_more, told_of
 from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
 from tb_tpuprof.analysis.steps import Steps, annotated_events, longest_markers, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.native import classes_of, outermost
@@ -171,16 +171,15 @@ def _of(trace: Trace, marked: _Marked, event_class: Classes) -> StepsOfHost:
         lines = lines[:0]
     elsewhere = _in_bodies(trace, marked) if marked.how_found == "body" else _elsewhere(trace, marked, event_class, lines, by_group)
     pieces = replace(elsewhere, own=tuple(_own_thread(trace, line, marked, event_class) for line in lines.tolist()))
-    spans = windows.start, windows.end
-    class_ps, _ = pieces.charged(pieces.outline().klass.astype(np.int64), spans, N_CLASSES)
-    computed = class_ps[:, _COMPUTES].any(axis=1)
+    class_ps, waits = classes_and_waits(trace, pieces, (windows.start, windows.end))
+    computed = np.array(class_ps[:, _COMPUTES].any(axis=1))
     computed[pieces.step[np.isin(pieces.klass, _COMPUTES)]] = True
     kept = np.flatnonzero(computed & (windows.end > windows.start))
     if not len(kept):
         return no_steps(len(windows.group)), no_pieces()
     found = Steps(
         windows.group[kept], _names(trace, marked, kept), windows.start[kept], (windows.end - windows.start)[kept], class_ps[kept],
-        marked.source, len(windows.group) - len(kept), windows.n_open, how=windows.how, waits=waits(trace, pieces, spans, kept),
+        marked.source, len(windows.group) - len(kept), windows.n_open, how=windows.how, waits=of_steps(waits, kept),
     )  # fmt: skip
     found = trimmed(found)
     return found, pieces.of_steps(windows.group, found.number)

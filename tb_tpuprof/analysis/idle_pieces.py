@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.launches import kernel_launches
+from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import first_ints
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, no_pieces
-from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
 from tb_tpuprof.analysis.step_waits import Segments
 from tb_tpuprof.analysis.step_windows import Spans, clipped
 from tb_tpuprof.trace.trace import Trace

@@ -41,11 +41,7 @@ def line_contexts(trace: Trace, line: int, mark: npt.NDArray[np.uint16] | None =
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents_within(trace, rows)
     metadata = trace.events["metadata"][rows]
-    label = metadata.astype(np.int64)
-    if mark is not None:
-        label <<= 16
-        label |= mark
-    context, first = contexts(parent, label)
+    context, first = contexts(parent, metadata, mark)
     return LineContexts(
         rows, trace.events["start_ps"][rows], trace.events["duration_ps"][rows], parent, context, first,
         _above(parent, context, first), metadata[first].astype(np.int64),
@@ -69,10 +65,11 @@ def contexts_of(trace: Trace, events: Int64s) -> LineContexts:
     above = parent[kept].astype(np.int64)
     within = np.where(above >= 0, np.searchsorted(kept, above), -1).astype(np.int32)
     metadata = trace.events["metadata"][kept].astype(np.int64)
-    context, first = contexts(within, metadata)
+    context, first = contexts(within, trace.events["metadata"][kept])
+    rows = slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, 0)
     return LineContexts(
-        slice(int(kept[0]), int(kept[-1]) + 1) if len(kept) else slice(0, 0), trace.events["start_ps"][kept], trace.events["duration_ps"][kept],
-        within, context[np.searchsorted(kept, events)], kept[first].astype(np.int32), _above(within, context, first), metadata[first],
+        rows, trace.events["start_ps"][kept], trace.events["duration_ps"][kept], within, context[np.searchsorted(kept, events)],
+        kept[first].astype(np.int32), _above(within, context, first), metadata[first],
     )  # fmt: skip
 
 
@@ -88,8 +85,8 @@ def innermost(trace: Trace, rows: slice, parent: Int32s) -> tuple[Int64s, Int64s
 
 def parents_within(trace: Trace, rows: slice) -> Int32s:
     """Parent of each event of a line, counted from the line's first."""
-    parent: Int32s = parents(trace)[rows].astype(np.int32)
-    parent[parent >= 0] -= rows.start
+    parent: Int32s = parents(trace)[rows] - np.int32(rows.start)
+    np.maximum(parent, np.int32(-1), out=parent)
     return parent
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.stat_rows import events_named, first_ints
+from tb_tpuprof.analysis.stat_rows import distinct_codes, events_named, first_ints
 from tb_tpuprof.trace.trace import Trace
 
 _CALLS = tuple(f"{name}::ExecuteHelperOnSingleDevice" for name in ("CommonPjRtLoadedExecutable", "PjRtCpuLoadedExecutable"))
@@ -29,7 +29,7 @@ def run_ends(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]
     rows, run = first_ints(trace, "run_id")
     if not len(calls) or not len(rows) or planes(trace).has_device or np.isin(calls, rows).any():
         return none
-    numbers, which = np.unique(run, return_inverse=True)
+    numbers, which = distinct_codes(run)
     start, end = trace.events["start_ps"][rows], np.zeros(len(numbers), np.int64)
     first = np.full(len(numbers), np.iinfo(np.int64).max)
     np.maximum.at(end, which, start + trace.events["duration_ps"][rows])

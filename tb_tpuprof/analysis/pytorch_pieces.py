@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.gpu_steps import gpu_classes, stream_events
 from tb_tpuprof.analysis.idle_pieces import by_their_calls, launch_events, of_launching_threads, of_own_thread
+from tb_tpuprof.analysis.line_contexts import nearest, parents_within
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of
 from tb_tpuprof.analysis.pytorch_steps import Windows, loader_events, windows
 from tb_tpuprof.analysis.step_classes import TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
-from tb_tpuprof.analysis.line_contexts import nearest, parents_within
 from tb_tpuprof.analysis.step_waits import Segments, name_kinds, segments, told_of
 from tb_tpuprof.analysis.step_windows import clipped
 from tb_tpuprof.analysis.steps import Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native import ascends, number, rows_of
+from tb_tpuprof.native import ascends, look_up, number, rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32]
@@ -72,13 +72,8 @@ def values_at(rows: npt.NDArray[np.integer], owner: Rows, value: Keys, missing: 
     """The value of each row, `missing` where it has none. `owner` ascends."""
     if len(owner) == len(rows) and np.array_equal(owner, rows):
         return value.astype(np.int64)
-    result = np.full(len(rows), missing, np.int64)
-    if len(owner):
-        at = np.searchsorted(owner, rows)
-        found = at < len(owner)
-        found[found] = owner[at[found]] == np.asarray(rows)[found]
-        result[found] = value[at[found]]
-    return result
+    known: Keys = look_up(np.ascontiguousarray(owner, np.int32), np.ascontiguousarray(value, np.int64), np.ascontiguousarray(rows), missing)
+    return known
 
 
 def consecutive(rows: Rows) -> Rows | slice:

@@ -23,6 +23,7 @@ from tb_tpuprof.native import charged, stretches
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 _SAME = np.empty(0, np.uint8)
+_SAME_EVENT = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,13 @@ class Pieces:
     named: Int64s
     event: Int64s
     said: npt.NDArray[np.uint8] = field(default_factory=lambda: _SAME)
-    last: Int64s = field(default_factory=lambda: _SAME)
+    last: Int64s = field(default_factory=lambda: _SAME_EVENT)
     own: tuple[OwnThread, ...] = ()
 
     def __post_init__(self) -> None:
         if self.said is _SAME:
             object.__setattr__(self, "said", self.klass)
-        if self.last is _SAME:
+        if self.last is _SAME_EVENT:
             object.__setattr__(self, "last", self.event)
 
     def __len__(self) -> int:
@@ -157,14 +158,15 @@ class Pieces:
         on. Also [3, codes]: how many stretches each code has, and from when to when the longest lasts.
         """
         kept = np.flatnonzero(code[: len(self)] >= 0)
-        events = self.start[kept], self.end[kept], code[kept].astype(np.uint8), self.step[kept]
+        events: tuple[npt.NDArray[Any], ...] = self.start[kept], self.end[kept], code[kept].astype(np.uint8), self.step[kept]
         alone: tuple[Any, ...] = ()
         for thread, mine in self._by_thread(code):
             if len(self.own) == 1 and len(apart(thread.opens, thread.closes)) == 1:
                 alone = thread.walk(mine)
             else:  # threads whose steps overlap
                 every = thread.stretches(mine)
-                columns = every.start, every.end, mine.astype(np.uint8)[thread.context[every.first]], every.step
+                codes = mine.astype(np.uint8)[thread.context[every.first]]
+                columns: tuple[npt.NDArray[Any], ...] = every.start, every.end, codes, every.step
                 events = tuple(np.concatenate(pair) for pair in zip(events, columns, strict=True))
         time = np.empty((len(steps[0]), n), np.int64)
         longest = charged(events, np.argsort(events[0], kind="stable"), steps, time, alone)
@@ -179,7 +181,7 @@ class Pieces:
 
     def only(self, rows: npt.NDArray[np.intp]) -> Pieces:
         """Some of the rows, without own threads."""
-        return Pieces(*(getattr(self, one.name)[rows] for one in fields(Pieces)[:-1]))
+        return Pieces(**{one.name: getattr(self, one.name)[rows] for one in fields(Pieces)[:-1]})
 
     def of_steps(self, number: Int64s, kept: Int64s) -> Pieces:
         """Those of the steps whose numbers are in `kept`, in that order. `number`: of each step that `step` counts."""
@@ -191,8 +193,8 @@ class Pieces:
 
 def joined(parts: Sequence[Pieces]) -> Pieces:
     """All rows of several, and all their own threads."""
-    columns = [np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Pieces)[:-1]]
-    return Pieces(*columns, own=tuple(thread for part in parts for thread in part.own))
+    columns = {one.name: np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Pieces)[:-1]}
+    return Pieces(**columns, own=tuple(thread for part in parts for thread in part.own))
 
 
 def no_pieces() -> Pieces:

@@ -13,7 +13,8 @@ are Python. What encloses whole steps says nothing of any of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of, kind_of
 from tb_tpuprof.analysis.stat_rows import events_named
-from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass
+from tb_tpuprof.analysis.step_classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces
 from tb_tpuprof.native import classes_of
 from tb_tpuprof.trace.trace import Trace
@@ -136,9 +137,7 @@ def says_more(trace: Trace, lines: npt.NDArray[np.integer], markers: Rows) -> bo
     return any(bool(classes_of(trace.events["metadata"][offsets[i] : offsets[i + 1]], kinds).any()) for i in lines.tolist())
 
 
-def told_of(
-    trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool, has_device: bool = False
-) -> Told:
+def told_of(trace: Trace, line: int, event_class: npt.NDArray[np.uint8], markers: Rows, are_steps: bool, has_device: bool = False) -> Told:
     """What the innermost event that says something says of a line's time (see the module's picture).
 
     `event_class`: of all events, by `host_classes`. `markers`: the events (of any line) that mark steps, and whether they are the
@@ -257,27 +256,39 @@ def _are_users(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     return placed[metadata]
 
 
-def waits(trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s], kept: Rows) -> tuple[StepWait, ...]:
-    """What the `kept` of some steps (starts, ends) wait for by name, longest first: where no other thread and no device computes meanwhile."""
+def classes_and_waits(trace: Trace, pieces: Pieces, steps: tuple[Int64s, Int64s]) -> tuple[Int64s, tuple[StepWait, ...]]:
+    """Time of each step (starts, ends) by class, [steps, N_CLASSES]; and what they wait for by name.
+
+    A wait's time is that in which no other thread and no device computes: their classes are higher.
+    """
     outline = pieces.outline()
-    is_own = outline.named >= 0
-    is_busy = ~is_own & (outline.klass >= TimeClass.HOST_COMPUTE)
-    rows = np.flatnonzero(is_own & np.isin(outline.klass, SAID_BY_PYTHON))
-    if not len(rows):
-        return ()
-    pairs, numbers = np.unique(outline.named[rows] * 256 + outline.klass[rows], return_inverse=True)
+    name = np.where((outline.named >= 0) & np.isin(outline.klass, SAID_BY_PYTHON), outline.named, -1)
+    pairs, number = np.unique((outline.klass.astype(np.int64) << 32) + name + 1, return_inverse=True)
+    klass, names = pairs >> 32, (pairs & 0xFFFFFFFF) - 1
+    if len(pairs) <= _AT_ONCE:
+        time, _ = pieces.charged(number + 1, steps, len(pairs) + 1)
+    else:
+        time = np.zeros((len(steps[0]), len(pairs) + 1), np.int64)
+        for first in range(0, len(pairs), _AT_ONCE):
+            higher = len(pairs[first : first + _AT_ONCE]) + 1
+            code = np.where(number < first, -1, np.minimum(number - first + 1, higher))
+            some, _ = pieces.charged(code, steps, higher + 1)
+            time[:, first + 1 : first + higher] = some[:, 1:higher]
+    class_ps = np.zeros((len(steps[0]), N_CLASSES), np.int64)
     by_name: dict[tuple[int, str], Int64s] = {}
-    for first in range(0, len(pairs), _AT_ONCE):
-        mine = (numbers >= first) & (numbers < first + _AT_ONCE)
-        code = np.full(len(outline), -1, np.int64)
-        code[is_busy] = _AT_ONCE + 1
-        code[rows[mine]] = numbers[mine] - first + 1
-        time = pieces.charged(code, steps, _AT_ONCE + 2)[0][kept]
-        for at, pair in enumerate(pairs[first : first + _AT_ONCE].tolist()):
-            key = pair % 256, trace.strings[trace.metadata["name"][pair // 256]]
+    for at, (kind, row) in enumerate(zip(klass.tolist(), names.tolist(), strict=True)):
+        class_ps[:, kind] += time[:, at + 1]
+        if row >= 0:
+            key = kind, trace.strings[trace.metadata["name"][row]]
             by_name[key] = by_name.get(key, 0) + time[:, at + 1]
-    result = [_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items() if total.any()]
-    return tuple(sorted(result, key=lambda wait: (-wait.total_ps, wait.name)))
+    class_ps[:, 0] = np.maximum(steps[1] - steps[0], 0) - class_ps[:, 1:].sum(axis=1)
+    return class_ps, tuple(_wait(TimeClass(kind), name, total) for (kind, name), total in by_name.items())
+
+
+def of_steps(waits: Iterable[StepWait], kept: Rows) -> tuple[StepWait, ...]:
+    """Those of some of the steps, longest first."""
+    found = [replace(wait, time_ps=wait.time_ps[kept]) for wait in waits if wait.time_ps[kept].any()]
+    return tuple(sorted(found, key=lambda wait: (-wait.total_ps, wait.name)))
 
 
 def _wait(kind: TimeClass, name: str, time_ps: Int64s) -> StepWait:

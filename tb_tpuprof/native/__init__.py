@@ -44,9 +44,9 @@ except ImportError:
     IS_COMPILED = False
 
 __all__ = [
-    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "charged", "classes_of", "contexts",
-    "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined", "lanes",
-    "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
-    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "stretches", "sums", "tally", "telling",
-    "tie",
+    "IS_COMPILED", "NOWHERE", "EventWriter", "Looks", "Rows", "add_records", "alike", "ascends", "by_start", "charged", "classes_of",
+    "contexts", "deflated", "enclose", "extremes", "fields", "find_ids", "flood", "histogram", "in_order", "intern", "ints", "joined",
+    "lanes", "last_end", "listed", "look_up", "match", "matches", "members", "n_runs", "nest", "number", "outermost", "packed", "pair_up",
+    "parts", "range_totals", "relabel", "replay", "rows_of", "runs", "scan", "sequence", "spans", "split", "stretches", "sums", "tally",
+    "telling", "tie",
 ]  # fmt: skip

@@ -6,13 +6,13 @@ Compiled; twins in `plain_calling.py`.
 
 import cython
 import numpy as np
-from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
+from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 MIX = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
 MIX_AGAIN = cython.declare(uint64_t, 0xC2B2AE3D27D4EB4F)
 
 
-def contexts(parent: cython.const[int32_t][::1], label: cython.const[int64_t][::1]):
+def contexts(parent: cython.const[int32_t][::1], name: cython.const[int32_t][::1], mark: cython.const[uint16_t][::1] = None):
     """Number of each event's context, and the first event of each; see `plain_calling.contexts`."""
     n: int64_t = parent.shape[0]
     numbers = np.empty(n, np.int32)
@@ -21,19 +21,26 @@ def contexts(parent: cython.const[int32_t][::1], label: cython.const[int64_t][::
     first: int32_t[::1] = firsts
     tables = np.full(1024, -1, np.int32)
     table: int32_t[::1] = tables
+    has_mark: cython.bint = mark is not None
     mask: uint64_t = 1023
     found: int64_t = 0
     i: int64_t
     j: int64_t
     above: int32_t
+    label: int64_t
     at: uint64_t
     other: int32_t
     for i in range(n):
         above = context[parent[i]] if 0 <= parent[i] < i else -1
-        at = _slot(above, label[i]) & mask
+        label = cython.cast(int64_t, name[i]) << 16 | (mark[i] if has_mark else 0)
+        at = _slot(above, label) & mask
         while table[at] >= 0:
             other = first[table[at]]
-            if label[other] == label[i] and (context[parent[other]] if 0 <= parent[other] < other else -1) == above:
+            if (
+                name[other] == name[i]
+                and (not has_mark or mark[other] == mark[i])
+                and (context[parent[other]] if 0 <= parent[other] < other else -1) == above
+            ):
                 break
             at = (at + 1) & mask
         if table[at] < 0:
@@ -47,7 +54,8 @@ def contexts(parent: cython.const[int32_t][::1], label: cython.const[int64_t][::
             table = tables
             for j in range(found):
                 other = first[j]
-                at = _slot(context[parent[other]] if 0 <= parent[other] < other else -1, label[other]) & mask
+                label = cython.cast(int64_t, name[other]) << 16 | (mark[other] if has_mark else 0)
+                at = _slot(context[parent[other]] if 0 <= parent[other] < other else -1, label) & mask
                 while table[at] >= 0:
                     at = (at + 1) & mask
                 table[at] = cython.cast(int32_t, j)
@@ -205,7 +213,7 @@ def stretches(
     first: int32_t[::1] = places[1]
     last: int32_t[::1] = places[2]
     n: int64_t = 0
-    walk: Walk
+    walk = cython.declare(Walk)
     _open(cython.address(walk), start, duration, parent, code, windows)
     with cython.nogil:
         while _find(cython.address(walk)):
@@ -248,6 +256,9 @@ def _open(
         walk.i = 0
 
 
+Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, klass=int64_t)
+
+
 def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, time: int64_t[:, ::1], own: tuple = ()):
     """Time in which each class is the highest that is on in each step, and the longest of each; see `plain_calling.charged`."""
     start: cython.const[int64_t][::1] = events[0]
@@ -266,7 +277,10 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
     i: int64_t
     s: int64_t
     k: int64_t
-    walk: Walk
+    begin: int64_t
+    stop: int64_t
+    walk = cython.declare(Walk)
+    piece = cython.declare(Piece)
     has_own: cython.bint = False
     if own:
         thread = own[0]
@@ -281,13 +295,30 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
             if has_own and (j == order.shape[0] or walk.begin < start[order[j]]):
                 s = step_of[walk.in_window]
                 k = min(cython.cast(int64_t, walk.of_code), n_classes - 1)
-                _put(time, until, on, now, longest, s, k, walk.begin, walk.end, last[s])
+                if _is_alone(on, s) and (j == order.shape[0] or walk.end <= start[order[j]]):
+                    begin = max(walk.begin, now[s])
+                    stop = min(walk.end, last[s])
+                    if k > 0 and stop > begin:
+                        time[s, k] += stop - begin
+                        now[s] = stop
+                        _count(longest, k, walk.begin, walk.end)
+                else:
+                    piece.start = walk.begin
+                    piece.end = walk.end
+                    piece.limit = last[s]
+                    piece.step = s
+                    piece.klass = k
+                    _put(time, until, on, now, longest, cython.address(piece))
                 has_own = _find(cython.address(walk))
             else:
                 i = order[j]
                 j += 1
-                k = min(cython.cast(int64_t, klass[i]), n_classes - 1)
-                _put(time, until, on, now, longest, step[i], k, start[i], end[i], last[step[i]])
+                piece.start = start[i]
+                piece.end = end[i]
+                piece.limit = last[step[i]]
+                piece.step = step[i]
+                piece.klass = min(cython.cast(int64_t, klass[i]), n_classes - 1)
+                _put(time, until, on, now, longest, cython.address(piece))
         for s in range(time.shape[0]):
             _advance(time, until, on, now, s, last[s])
     return counts
@@ -302,22 +333,35 @@ def _put(
     on: uint64_t[:, ::1],
     now: int64_t[::1],
     longest: int64_t[:, ::1],
-    s: int64_t,
-    k: int64_t,
-    start: int64_t,
-    end: int64_t,
-    limit: int64_t,
+    piece: cython.pointer(Piece),
 ) -> cython.void:
     """What is on in a step from a moment on, after all that begins before."""
-    if k == 0 or min(end, limit) <= max(start, now[s]):
+    s: int64_t = piece.step
+    k: int64_t = piece.klass
+    if k == 0 or min(piece.end, piece.limit) <= max(piece.start, now[s]):
         return
-    _advance(time, until, on, now, s, start)
-    until[s, k] = max(until[s, k], min(end, limit))
+    _advance(time, until, on, now, s, piece.start)
+    until[s, k] = max(until[s, k], min(piece.end, piece.limit))
     on[s, k >> 6] |= cython.cast(uint64_t, 1) << (k & 63)
+    _count(longest, k, piece.start, piece.end)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count(longest: int64_t[:, ::1], k: int64_t, start: int64_t, end: int64_t) -> cython.void:
     longest[0, k] += 1
     if end - start > longest[2, k] - longest[1, k]:
         longest[1, k] = start
         longest[2, k] = end
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_alone(on: uint64_t[:, ::1], s: int64_t) -> cython.bint:
+    """Whether nothing else can be on in a step."""
+    return (on[s, 0] | on[s, 1] | on[s, 2] | on[s, 3]) == 0
 
 
 @cython.cfunc

@@ -15,18 +15,20 @@ Windows = tuple[Int64s, Int64s]
 Stretches = tuple[Int64s, Int64s, Int32s, Int32s, Int32s]
 
 
-def contexts(parent: Int32s, label: Int64s) -> tuple[Int32s, Int32s]:
-    """Number of each event's context, and the first event of each: events with the same labels on the way to their roots share one.
+def contexts(parent: Int32s, name: Int32s, mark: npt.NDArray[np.uint16] | None = None) -> tuple[Int32s, Int32s]:
+    """Number of each event's context, and the first event of each: events with the same names and marks
+    on the way to their roots share one.
 
-        f ──────────────────     0
-          g ─────  g ─────       1, 1       the same function, called by the same one
-           h ──     k ──         2, 3
+    f ──────────────────     0
+      g ─────  g ─────       1, 1       the same function, called by the same one
+       h ──     k ──         2, 3
     """
-    numbers: dict[tuple[int, int], int] = {}
+    numbers: dict[tuple[int, tuple[int, float]], int] = {}
     found: list[int] = []
     first: list[int] = []
-    for i, (above, name) in enumerate(zip(parent.tolist(), label.tolist(), strict=True)):
-        key = found[above] if 0 <= above < i else -1, name
+    labels = zip(name.tolist(), np.zeros(len(name)).tolist() if mark is None else mark.tolist(), strict=True)
+    for i, (above, label) in enumerate(zip(parent.tolist(), labels, strict=True)):
+        key = found[above] if 0 <= above < i else -1, label
         if key not in numbers:
             numbers[key] = len(numbers)
             first.append(i)
@@ -34,9 +36,7 @@ def contexts(parent: Int32s, label: Int64s) -> tuple[Int32s, Int32s]:
     return np.array(found, np.int32), np.array(first, np.int32)
 
 
-def stretches(
-    start: Int64s, duration: Int64s, parent: Int32s, code: tuple[Int32s, Int32s], windows: Windows, least: int = 1
-) -> Stretches:
+def stretches(start: Int64s, duration: Int64s, parent: Int32s, code: tuple[Int32s, Int32s], windows: Windows, least: int = 1) -> Stretches:
     """Stretches of time over which the innermost event's code lasts: (start, end, window, first event, last event) of each.
 
     Events of one line, sorted by (start, -duration), with their parents. `code`: context of each event, and code of each context;

@@ -40,7 +40,8 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    parts = session.map(summary, hosts, host_evidence)
+    session.map(host_evidence, hosts, summary)
+    parts = session.map(summary, hosts)
     step = str(params["step"])
     why = diagnosis(session, hosts, step)
     clocks = clocks_of(session, hosts)

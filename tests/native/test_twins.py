@@ -479,11 +479,16 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
 def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
     from tb_tpuprof.native import calling, plain_calling
 
-    start, duration, offsets = (column[: events[2][1]] for column in events)
+    start, duration = (column[: events[2][1]] for column in events[:2])
     parent, _ = plain_intervals.nest(start, start + duration, np.array([0, len(start)]))
-    label = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=len(start), max_size=len(start))), np.int64)
-    found = plain_calling.contexts(parent, label)
-    assert same(calling.contexts(parent, label), found)
+    name, mark = (
+        np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(start), max_size=len(start))), kind) for kind in (np.int32, np.uint16)
+    )
+    found = plain_calling.contexts(parent, name)
+    assert same(calling.contexts(parent, name), found)
+    marked = plain_calling.contexts(parent, name, mark)
+    assert same(calling.contexts(parent, name, mark), marked)
+    assert len(marked[1]) >= len(found[1])
     code = found[0], np.array(data.draw(st.lists(st.integers(-1, 2), min_size=len(found[1]), max_size=len(found[1]))), np.int32)
     edges = np.array(sorted(data.draw(st.sets(st.integers(0, 90), max_size=8))), np.int64)
     windows = (edges[:-1], edges[1:]) if data.draw(st.booleans()) else (edges[: len(edges) // 2 * 2 : 2].copy(), edges[1::2].copy())
@@ -510,7 +515,8 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     time = np.full((3, n_steps, data.draw(st.sampled_from([4, 256]))), 7, np.int64)
     order = np.argsort(begin, kind="stable")
     longest = [
-        twin.charged((begin, end, klass, step), order, steps, found, own) for twin, found in zip((calling, plain_calling), time, strict=False)
+        twin.charged((begin, end, klass, step), order, steps, found, own)
+        for twin, found in zip((calling, plain_calling), time, strict=False)
     ]
     assert same(longest[0], longest[1])
     assert same(time[0], time[1])

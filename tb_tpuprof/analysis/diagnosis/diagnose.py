@@ -19,6 +19,7 @@ _LEADS = {
     Cause.COMPILATION: "compilation-bound", Cause.INPUT: "input-bound", Cause.PYTHON: "Python-bound", Cause.CALLBACKS: "callback-bound",
     Cause.DISPATCH: "dispatch-bound", Cause.TRANSFERS: "transfer-bound", Cause.COMMUNICATION: "communication-bound",
 }  # fmt: skip
+_RULES = rules()
 
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
@@ -39,7 +40,7 @@ def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
 
 def findings(host: HostEvidence) -> list[Finding]:
     """What all rules find on one host."""
-    return [replace(one, host=host.host) for rule in rules() for one in rule.find(host)]
+    return [replace(one, host=host.host) for rule in _RULES for one in rule.find(host)]
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:

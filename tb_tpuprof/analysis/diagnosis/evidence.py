@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps
 from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
 from tb_tpuprof.analysis.frameworks import Software, software
-from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.steps import step_pieces
@@ -90,6 +90,7 @@ class HostEvidence:
 @once
 def host_evidence(trace: Trace) -> HostEvidence:
     """Everything that rules need of one host."""
+    together(trace, waiting, op_stats, synchronizing, parts, gaps, step_calls, threads_beside)
     steps = waiting(trace).steps
     calls = step_calls(trace)
     syncs, between = synchronizing(trace), gaps(trace)

@@ -21,11 +21,11 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
-from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.step_windows import Windows, clipped, windows_of
 from tb_tpuprof.analysis.steps import Steps, step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
@@ -125,10 +125,10 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     time, longest = pieces.charged(number + 1, spans, len(unique) + 1)
     rest = Part(Cause.UNRECORDED, TimeClass.UNKNOWN, Culprit(), Culprit(), "", time[:, 0])
     found = [rest] if rest.time_ps.any() else []
-    for number, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist()):
-        mine = time[:, number + 1]
+    for at, (klass, _rank, cause, culprit, caller, call) in enumerate(unique.tolist(), 1):
+        mine = time[:, at]
         if mine.any():
-            count, first, last = longest[:, number + 1].tolist()
+            count, first, last = longest[:, at].tolist()
             found.append(
                 Part(
                     CAUSES[cause] or Cause.UNRECORDED, TimeClass(klass), _culprit(trace, culprit), _culprit(trace, caller),

@@ -21,11 +21,11 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins, own_lines
+from tb_tpuprof.analysis.line_contexts import LineContexts, line_contexts, nearest
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.line_contexts import LineContexts, line_contexts, nearest
 from tb_tpuprof.analysis.step_pieces import apart
 from tb_tpuprof.analysis.step_windows import Windows, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
@@ -113,7 +113,9 @@ def _on_line(
         bound = int(windows.end[step[at]])
         if who >= 0:
             # A function that does nothing but wait is not whose work goes on.
-            around = who if last[who] > end[at] + (end[at] - start[at]) // 100 or of.parent[who] < 0 else _within(of, int(of.parent[who]), user)
+            around = (
+                who if last[who] > end[at] + (end[at] - start[at]) // 100 or of.parent[who] < 0 else _within(of, int(of.parent[who]), user)
+            )
             # A GPU goes on without its caller, so what the caller does next could be hidden, too.
             bound = min(bound, int(last[around])) if around >= 0 and not has_gpu else bound
         following = np.searchsorted(dispatches, end[at])
@@ -131,9 +133,7 @@ def _within(of: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:
     return event if context >= 0 else -1
 
 
-def _silent(
-    trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered
-) -> tuple[Rows, Int64s, Int64s]:
+def _silent(trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered) -> tuple[Rows, Int64s, Int64s]:
     """Stretches of frames without events of their own that end when the computing of others does: (innermost event, start, end)."""
     code = np.where((names(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1).astype(np.int32)
     found = [np.empty((3, 0), np.int64)]

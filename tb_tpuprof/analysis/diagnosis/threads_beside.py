@@ -11,12 +11,11 @@ from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
+from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import Kind, frame_of
-from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
 from tb_tpuprof.analysis.step_waits import name_kinds
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace

@@ -26,8 +26,8 @@ LICENSES = STATIC / "THIRD_PARTY_LICENSES.txt"
 OLDEST_NODE = (20, 19)
 
 NATIVE = (
-    "calling", "cutting", "events", "gathering", "interning", "intervals", "json_events", "numbering", "packing", "pairing", "selection", "sequences",
-    "tallies", "texts", "timeline", "trace_json", "wire",
+    "calling", "cutting", "events", "gathering", "interning", "intervals", "json_events", "numbering", "packing", "pairing", "selection",
+    "sequences", "tallies", "texts", "timeline", "trace_json", "wire",
 )  # fmt: skip
 
 

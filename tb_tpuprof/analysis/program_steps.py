@@ -3,6 +3,11 @@
     thread   │update│ … Python … │mean││update│ … Python … │mean││update│
     step     ├─────────────────────────┤├────────────────────────┤
 
+A loop that calls it several times in turn, each time with other work after it, has a step for each turn:
+
+    thread   │update│ draw │update│ score │update│ save │update│ draw │ …
+    step     ├───────────────────────────────────────┤├─────────────── …
+
 Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most evenly over the loop, and at
 least a millisecond apart on average: neither one of the many small programs of a step nor one that only every n-th step calls.
 """
@@ -14,7 +19,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import are_inside
+from tb_tpuprof.analysis.nesting import are_inside, parents
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.trace.trace import Trace
 
@@ -23,6 +28,8 @@ _CALLS = ("PjitFunction(", "EagerLocalExecute: ")
 _FEW = 3
 _LEAST_PS = 10**9
 _ALIKE = 1.25
+_MOST_PHASES = 8
+_FEW_TURNS = 3
 
 
 @once
@@ -34,8 +41,45 @@ def main_calls(trace: Trace) -> Rows:
         is_call = np.array([name.startswith(prefix) for name in names], np.bool_) & on_host
         if is_call.any():
             rows = np.flatnonzero(is_call[trace.events["metadata"]])
-            return _main(trace, rows[~are_inside(trace, rows, is_call)])
+            rows = _main(trace, rows[~are_inside(trace, rows, is_call)])
+            return rows[:: _n_phases(trace, rows)]
     return np.empty(0, np.intp)
+
+
+@once
+def n_phases(trace: Trace) -> int:
+    """How often each step calls the main program, 1 where that cannot be told."""
+    rows = main_calls(trace)
+    if len(rows) < _FEW_TURNS:
+        return 1
+    metadata, start = trace.events["metadata"], trace.events["start_ps"]
+    same = np.flatnonzero((metadata == metadata[rows[0]]) & (trace.event_line == trace.event_line[rows[0]]))
+    same = same[parents(trace)[same] == parents(trace)[rows[0]]]
+    return int((start[same] < start[rows[1]]).sum() - (start[same] < start[rows[0]]).sum())
+
+
+def _n_phases(trace: Trace, calls: Rows) -> int:
+    """The number of calls that make a turn: after each of them the loop calls something that it calls after no other one."""
+    n = len(calls)
+    if n < 2 * _FEW_TURNS:
+        return 1
+    parent = parents(trace)
+    around = parent[calls]
+    if not (around == around[0]).all():
+        return 1
+    beside = np.flatnonzero((parent == around[0]) & (trace.event_line == trace.event_line[calls[0]]))
+    turn = np.searchsorted(trace.events["start_ps"][calls], trace.events["start_ps"][beside], side="right") - 1
+    what = trace.events["metadata"][beside].astype(np.int64)
+    pairs = np.unique((what * n + turn)[turn >= 0])
+    _, first, count = np.unique(pairs // n, return_index=True, return_counts=True)
+    found: set[tuple[int, int]] = set()
+    for at, some in zip(first[count >= _FEW_TURNS - 1].tolist(), count[count >= _FEW_TURNS - 1].tolist(), strict=True):
+        turns = pairs[at : at + some] % n
+        every = int(turns[1] - turns[0])
+        is_whole = turns[0] < every and n - 1 - turns[-1] < every
+        if 2 <= every <= _MOST_PHASES and is_whole and (np.diff(turns) == every).all():
+            found.add((every, int(turns[0])))
+    return next((every for every in range(2, _MOST_PHASES + 1) if all((every, at) in found for at in range(every))), 1)
 
 
 def _main(trace: Trace, rows: Rows) -> Rows:

@@ -10,18 +10,20 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns, of_tiny_calls
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
-from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, has_phases, without_periodic
+from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
+from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps
 from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
 from tb_tpuprof.analysis.frameworks import Software, software
 from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.program_steps import n_phases
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.trace.trace import Trace
@@ -100,9 +102,9 @@ def host_evidence(trace: Trace) -> HostEvidence:
     turns = device_turns(trace)
     kept = in_turns(kept, turns, syncs)
     # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
-    if steps.source != "program" or has_phases(every, calls, steps.duration_ps):
+    if steps.source != "program" or n_phases(trace) > 1:
         kept = behind_waits(kept, syncs)
-    kept = between_calls(kept, between, calls)
+    kept = of_tiny_calls(between_calls(kept, between, calls), tiny_calls(trace))
     ops = op_stats(trace)
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM, Calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tb_tpuprof.analysis.diagnosis.tiny_calls import TinyCalls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tb_tpuprof.analysis.step_classes import TimeClass
 
 Int64s = npt.NDArray[np.int64]
-MANY = 8  # calls per step that are many
 _PER_STEP = 0.8
 _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait")
 _LEAST = 0.03  # of the step
@@ -56,6 +56,18 @@ def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> 
     wait = max(syncs, key=lambda sync: int(sync.per_step.sum()), default=None)
     culprit, call = (wait.culprit, wait.call) if wait else (Culprit(), "")
     return _moved(parts, turns_ps, (Cause.COMPUTE,), Cause.SYNCHRONIZATION, culprit, call)
+
+
+def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
+    """What tiny programs compute, and copying their arguments, is the price of calling them one by one."""
+    if not tiny.names:
+        return tuple(parts)
+    calls = next((part for part in parts if part.cause == Cause.DISPATCH), None)
+    who = (calls.caller if calls.caller.name else calls.culprit) if calls else Culprit()
+    moved = _moved(parts, tiny.computed_ps, (Cause.COMPUTE,), Cause.DISPATCH, who, calls.call if calls else "")
+    return tuple(
+        replace(part, cause=Cause.DISPATCH) if part.cause == Cause.TRANSFERS and part.call in tiny.names else part for part in moved
+    )
 
 
 def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], calls: Calls) -> tuple[Part, ...]:

@@ -23,6 +23,7 @@ from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.nesting import are_inside
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
@@ -242,7 +243,26 @@ def _told(trace: Trace, pieces: Pieces) -> _Told:
     for number in np.unique(line).tolist():
         mine = np.flatnonzero(line == number)
         _tell_line(trace, pieces, mine, found)
+    copies = np.flatnonzero(
+        (found.cause == _NUMBER[Cause.TRANSFERS]) & (pieces.named < 0) & (found.culprit < 0) & (pieces.end > pieces.start)
+    )
+    if len(copies):
+        found.call[copies] = _called_meanwhile(trace, pieces, copies)
     return found
+
+
+def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
+    """The steps' threads' call of a program in which each piece of other threads begins: what they do it for. -1 for none."""
+    is_call = _is_program(trace, np.arange(len(trace.metadata)))
+    calls = np.flatnonzero(is_call[trace.events["metadata"]])
+    calls = calls[np.isin(trace.event_line[calls], own_lines(trace, pieces))]
+    calls = calls[~are_inside(trace, calls, is_call)]
+    calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
+    start = trace.events["start_ps"][calls]
+    at = np.searchsorted(start, pieces.start[rows], side="right") - 1
+    inside = (at >= 0) & (pieces.start[rows] < (start + trace.events["duration_ps"][calls])[at]) if len(calls) else at >= 0
+    result: Int64s = np.where(inside, trace.events["metadata"][calls][at] if len(calls) else -1, -1).astype(np.int64)
+    return result
 
 
 def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: _Told) -> None:

@@ -73,12 +73,6 @@ def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -
     return tuple(part for part in kept if part.time_ps.any()), tuple(sorted(periods, key=lambda period: -period.mean_ps))
 
 
-def has_phases(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> bool:
-    """Whether several of these steps are one: each does work of its own, in turn."""
-    high = list(_found(parts, calls, duration_ps)[2].values()) if len(duration_ps) >= _FEW_STEPS else []
-    return any(_are_phases(every, high) for _, every in high)
-
-
 def _found(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> tuple[dict[Key, list[Part]], dict[Key, Int64s], dict[Key, High]]:
     """Parts that are looked at as one, their times together, and where these are high."""
     usual = float(np.median(duration_ps))

@@ -20,6 +20,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+MANY = 8  # calls per step that are many
 PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
 _CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
 _INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")

@@ -19,10 +19,12 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin
+from tb_tpuprof.analysis.diagnosis.names import names as names_of
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins, own_lines
 from tb_tpuprof.analysis.line_contexts import LineContexts, line_contexts, nearest
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
@@ -66,7 +68,7 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
     steps, pieces = step_pieces(trace)
     if not len(steps) or pieces is None:
         return ()
-    known = names(trace)
+    known = names_of(trace)
     is_sync = known.claim == CAUSES.index(Cause.SYNCHRONIZATION)
     outline = pieces.outline()
     computing = np.isin(outline.klass, COMPUTES) & (outline.named < 0)
@@ -100,11 +102,10 @@ def _on_line(
     outer = nearest(of.above, is_sync[of.metadata])
     is_outermost = is_sync[of.metadata] & ((of.above < 0) | (outer[np.maximum(of.above, 0)] < 0))
     named = np.flatnonzero(is_outermost[of.context])
-    silent, silent_begin, silent_end = _silent(trace, of, outer >= 0, windows, busy)
-    event = np.concatenate((named, silent))
-    start, end = np.concatenate((begin[named], silent_begin)), np.concatenate((last[named], silent_end))
+    table = np.array([named, begin[named], last[named]], np.int64)
+    event, start, end = np.concatenate((table, _silent(trace, of, outer >= 0, windows, busy), _awaited(trace, of, windows, busy)), axis=1)
     step = step_at(windows, start)
-    user = nearest(of.above, origins(names(trace).origin[of.metadata], of.above) == Origin.USER)
+    user = nearest(of.above, origins(names_of(trace).origin[of.metadata], of.above) == Origin.USER)
     dispatches = np.sort(np.concatenate((begin[np.flatnonzero(_is_dispatch(trace)[of.metadata][of.context])], start)))
     has_gpu = bool(planes(trace).gpus)
     for at in np.flatnonzero(step >= 0).tolist():
@@ -133,17 +134,41 @@ def _within(of: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:
     return event if context >= 0 else -1
 
 
-def _silent(trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered) -> tuple[Rows, Int64s, Int64s]:
-    """Stretches of frames without events of their own that end when the computing of others does: (innermost event, start, end)."""
-    code = np.where((names(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1).astype(np.int32)
+def _silent(trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], windows: Windows, busy: Covered) -> Int64s:
+    """Stretches of frames without events of their own that end when the computing of others does: [(innermost event, start, end), …]."""
+    code = np.where((names_of(trace).origin[of.metadata] >= Origin.USER) & ~in_sync, np.arange(len(of)), -1).astype(np.int32)
     found = [np.empty((3, 0), np.int64)]
     for rows in apart(windows.start, windows.end):
         spans = windows.start[rows], windows.end[rows]
         least = int((spans[1] - spans[0]).min() * _LONG) if len(rows) else 0
         start, end, at, event, _last = stretches(of.start, of.duration, of.parent, (of.context, code), spans, least)
         found.append(np.array([event, start, end])[:, _are_silent((start, end), (spans[1] - spans[0])[at], busy)])
-    event, start, end = np.concatenate(found, axis=1)
-    return event.astype(np.intp), start, end
+    result: Int64s = np.concatenate(found, axis=1)
+    return result
+
+
+def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered) -> Int64s:
+    """Stretches without calls that end, when the computing of others does, with a look at the result: the same where no frame is traced.
+
+    A thread that waits for a result of JAX writes no event until it has it; then it writes a short one (`…Buffer::Await`).
+    """
+    names = metadata_names(trace)
+    contexts = of.metadata.tolist()
+    looks = np.array([names[row].endswith("Buffer::Await") for row in contexts], np.bool_)
+    calls = names_of(trace).origin[of.metadata] == Origin.RUNTIME
+    if not looks.any() or (names_of(trace).origin[of.metadata] >= Origin.USER).any():
+        return np.empty((3, 0), np.int64)
+    code = np.where(calls & ~looks, 0, -1).astype(np.int32)
+    everywhere = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
+    _start, ended, *_rest = stretches(of.start, of.duration, of.parent, (of.context, code), everywhere)
+    event = np.flatnonzero(looks[of.context])
+    end = of.start[event]
+    before = np.searchsorted(ended, end, side="right") - 1
+    start = np.where(before >= 0, ended[np.maximum(before, 0)], end)
+    step = step_at(windows, end)
+    length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], np.iinfo(np.int32).max)
+    chosen = (step >= 0) & _are_silent((start, end), length, busy)
+    return np.array([event, start, end])[:, chosen]
 
 
 def _are_silent(span: tuple[Int64s, Int64s], length: Int64s, busy: Covered) -> npt.NDArray[np.bool_]:

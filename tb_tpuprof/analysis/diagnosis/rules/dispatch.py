@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
-from tb_tpuprof.analysis.diagnosis.moved_parts import MANY
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, shown, time_and_share
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -56,7 +55,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         f"Each call costs the host {1e-6 * time / n:,.3g} µs beside the operation itself.",
         culprit,
-        gain_ps=(0.6 * time, time),
+        gain_ps=gain(evidence, time, 0.65, 1.1),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest call"), Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}")),

@@ -53,7 +53,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
     sync = next((one for one in evidence.syncs if one.culprit == culprit), evidence.syncs[0] if evidence.syncs else None)
     where = f" in {culprit.title}" if culprit.kind == "function" else ""
     called = first.call or (sync.call if sync else "")
-    call = f"`{called}`{where}" if called else ""
+    call = f"`{called}`{where}" if called and called != culprit.name else culprit.title if called else ""
     amount = time_and_share(evidence, lost)
     if kind == _TURNS:
         waits = f": {call} waits for one before the next one starts" if call else ""
@@ -76,7 +76,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
         evidence.share(lost),
         reason,
         culprit,
-        gain_ps=gain(evidence, lost, 0.5, 1.1),
+        gain_ps=gain(evidence, lost, 0.8, 1.25),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, (), f"{call} is called {sync.per_step.mean():.3g} times per step.") if sync else (),

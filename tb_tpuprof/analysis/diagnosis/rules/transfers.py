@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.parts import Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
+from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
@@ -26,26 +28,37 @@ FIXES = {
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
-    """One finding for the copies of each function."""
+    """One finding for the arguments of each program, and one for the other copies of each function."""
+    programs = {call.name for call in evidence.calls.of(PROGRAM)}
     mine = [part for part in evidence.parts if part.cause == Cause.TRANSFERS]
-    for culprit, parts in by_culprit(mine):
-        time = total(parts)
-        where = f" in {culprit.title}" if culprit.kind == "function" else f" (`{culprit.name}`)" if culprit.name else ""
-        where = where or (f", most of it in `{most_called(parts)}`" if most_called(parts) else "")
-        fix = fix_for(FIXES, evidence)
-        yield Finding(
-            Cause.TRANSFERS,
-            f"Each step spends {time_and_share(evidence, time)} on copies between host and device{where}.",
-            time,
-            evidence.share(time),
-            "Nothing computes during these copies.",
-            culprit if culprit.kind == "function" else Culprit("call", culprit.name) if culprit.name else Culprit(),
-            gain_ps=gain(evidence, time, 0.75, 1.1),
-            fix=fix.text,
-            snippet=fix.snippet,
-            evidence=shown(evidence, parts, "The longest copy"),
-            capture_option="" if culprit.kind == "function" else python_option(evidence),
-        )
+    for name in sorted({part.call for part in mine} & programs):
+        parts = [part for part in mine if part.call == name]
+        callers = [title for culprit, _ in by_culprit(parts) if culprit.kind == "function" and (title := culprit.title)]
+        where = f"for arguments of `{name}`" + (f", which {callers[0]} calls" if callers else "")
+        yield _finding(evidence, parts, Culprit("program", name), where)
+    for culprit, parts in by_culprit([part for part in mine if part.call not in programs]):
+        where = f"in {culprit.title}" if culprit.kind == "function" else f"(`{culprit.name}`)" if culprit.name else ""
+        most = most_called(parts)
+        yield _finding(evidence, parts, culprit, where or (f"(most of it in `{most}`)" if most else ""))
+
+
+def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, where: str) -> Finding:
+    time = total(parts)
+    fix = fix_for(FIXES, evidence)
+    amount = f"Each step spends {time_and_share(evidence, time)} on copies between host and device"
+    return Finding(
+        Cause.TRANSFERS,
+        f"{amount} {where}." if where else f"{amount}.",
+        time,
+        evidence.share(time),
+        "Nothing computes during these copies.",
+        culprit if culprit.kind in ("function", "program") else Culprit("call", culprit.name) if culprit.name else Culprit(),
+        gain_ps=gain(evidence, time, 0.85, 1.25),
+        fix=fix.text,
+        snippet=fix.snippet,
+        evidence=shown(evidence, parts, "The longest copy"),
+        capture_option="" if culprit.kind == "function" else python_option(evidence),
+    )
 
 
 RULE = Rule(

@@ -1,0 +1,154 @@
+"""Calls of programs that are too small: the host's part of each takes as long as the device's, so that what they compute hardly counts.
+
+thread   │g│g│g│g│g│g│g│g│    │step│
+device     ■ ■ ■ ■ ■ ■ ■ ■         ■■■■■■■■■■
+burst    ├───────────────┤                       all of it is the price of many calls: as one program it would be nearly nothing
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.charging import union_cover
+from tb_tpuprof.analysis.cpu_runs import cpu_runs
+from tb_tpuprof.analysis.diagnosis.names import names
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, own_lines, program_of
+from tb_tpuprof.analysis.diagnosis.step_calls import MANY
+from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
+from tb_tpuprof.analysis.nesting import are_inside
+from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.step_pieces import Pieces
+from tb_tpuprof.analysis.step_windows import clipped, step_at, windows_of
+from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+_TINY_PS = 100 * 10**6  # what a program computes at most, or three times what the call takes
+_TIMES = 3
+_PAUSE = 2  # calls long: what follows later is no longer of the same burst
+
+
+@dataclass(frozen=True)
+class TinyCalls:
+    """`names`: of the programs and operations. `computed_ps`: of each step within bursts of their calls, as far as no larger program
+    computes.
+    """
+
+    names: frozenset[str]
+    computed_ps: Int64s
+
+
+@once
+def tiny_calls(trace: Trace) -> TinyCalls:
+    """The tiny programs of a host's steps, on hosts without accelerators."""
+    found, pieces = step_pieces(trace)
+    none = TinyCalls(frozenset(), np.zeros(len(found), np.int64))
+    if pieces is None or not len(found):
+        return none
+    rows = _calls(trace, pieces)
+    windows = windows_of(found.start_ps, found.duration_ps)
+    step = step_at(windows, trace.events["start_ps"][rows])
+    rows = rows[step >= 0]
+    tiny = _tiny(trace, rows, len(found))
+    rows = rows[tiny[trace.events["metadata"][rows]]]
+    if not len(rows):
+        return none
+    begin, end = _bursts(trace, rows)
+    larger = _larger(trace, tiny)
+    outline = pieces.outline()
+    is_own_op = (
+        (outline.klass == TimeClass.HOST_COMPUTE) & (outline.named >= 0) & names(trace).is_op[trace.events["metadata"][outline.event]]
+    )
+    computing = (np.isin(outline.klass, COMPUTES) & (outline.named < 0)) | is_own_op
+    busy = pieces.spread(np.where(computing, 0, -1))
+    either = union_cover(np.concatenate((busy.start, larger[0])), np.concatenate((busy.end, larger[1])))
+    alone = union_cover(*larger)
+    _which, at, begin, end = clipped(begin, end, windows.only(np.argsort(windows.start, kind="stable")))
+    lost = (either(end) - either(begin)) - (alone(end) - alone(begin))
+    time = np.bincount(np.argsort(windows.start, kind="stable")[at], weights=lost, minlength=len(found)).astype(np.int64)
+    called = (metadata_names(trace)[row] for row in np.flatnonzero(tiny).tolist())
+    return TinyCalls(frozenset(program_of(name) or name for name in called), time)
+
+
+def _calls(trace: Trace, pieces: Pieces) -> Rows:
+    """Calls of programs and eager operations on the steps' threads, those inside of others left out."""
+    is_call = np.array([name.startswith(("PjitFunction(", "EagerLocalExecute: ")) for name in metadata_names(trace)], np.bool_)
+    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    rows = rows[np.isin(trace.event_line[rows], own_lines(trace, pieces))]
+    return rows[~are_inside(trace, rows, is_call)]
+
+
+def _tiny(trace: Trace, rows: Rows, n_steps: int) -> npt.NDArray[np.bool_]:
+    """Whether each metadata row is a call that is made often in each step and computes little."""
+    result = np.zeros(len(trace.metadata), np.bool_)
+    metadata = trace.events["metadata"][rows]
+    count = np.bincount(metadata, minlength=len(result))
+    total = np.bincount(metadata, weights=trace.events["duration_ps"][rows], minlength=len(result))
+    computed = _computed(trace)
+    for row in np.flatnonzero(count >= MANY * n_steps).tolist():
+        call = total[row] / count[row]
+        name = metadata_names(trace)[row]
+        is_program = bool(program_of(name))
+        result[row] = computed.get(program_of(name), 0.0) <= max(_TINY_PS, _TIMES * call) if is_program else call <= _TINY_PS
+    return result
+
+
+def _computed(trace: Trace) -> dict[str, float]:
+    """How long one execution of each program of XLA:CPU computes, by the name of its function."""
+    number, start, end = _executions(trace)
+    found: dict[str, list[float]] = {}
+    for one in np.unique(number).tolist():
+        program = trace.programs.get(one)
+        mine = number == one
+        if program:
+            found.setdefault(_function(program.title), []).append(float((end - start)[mine].mean()))
+    return {name: max(times) for name, times in found.items()}
+
+
+def _executions(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
+    """(program, start, end) of each execution of a program on XLA:CPU."""
+    runs, links = cpu_runs(trace), hlo_links(trace)
+    known = np.flatnonzero(runs.op >= 0)
+    program = links.program[runs.op[known]]
+    event = runs.event[known]
+    run_id = trace.event_stats.ints("run_id")
+    at = np.minimum(np.searchsorted(run_id.owner, event), max(len(run_id.owner) - 1, 0))
+    if not len(known) or not len(run_id.owner):
+        none = np.empty(0, np.int64)
+        return none, none, none
+    keys = np.column_stack((program, run_id.value[at], runs.device[known]))
+    unique, which = np.unique(keys, axis=0, return_inverse=True)
+    first, last = np.full(len(unique), np.iinfo(np.int64).max), np.zeros(len(unique), np.int64)
+    np.minimum.at(first, which.reshape(-1), runs.start_ps[known])
+    np.maximum.at(last, which.reshape(-1), runs.end_ps[known])
+    return unique[:, 0].astype(np.int64), first, last
+
+
+def _function(title: str) -> str:
+    """`step` of `jit_step(7)`."""
+    return title.partition("(")[0].removeprefix("jit_")
+
+
+def _larger(trace: Trace, tiny: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+    """Starts and ends of executions of all other programs."""
+    called = {program_of(metadata_names(trace)[row]) for row in np.flatnonzero(tiny).tolist()}
+    number, start, end = _executions(trace)
+    small = [one for one in np.unique(number).tolist() if (program := trace.programs.get(one)) and _function(program.title) in called]
+    kept = ~np.isin(number, small)
+    return start[kept], end[kept]
+
+
+def _bursts(trace: Trace, rows: Rows) -> tuple[Int64s, Int64s]:
+    """Starts and ends of stretches in which one such call follows another closely."""
+    rows = rows[np.argsort(trace.events["start_ps"][rows], kind="stable")]
+    start = trace.events["start_ps"][rows].astype(np.int64)
+    end = np.maximum.accumulate(start + trace.events["duration_ps"][rows])
+    pause = _PAUSE * float(np.median(trace.events["duration_ps"][rows]))
+    opens = np.flatnonzero(np.append(True, start[1:] - end[:-1] > pause))
+    return start[opens], end[np.append(opens[1:] - 1, len(rows) - 1)]

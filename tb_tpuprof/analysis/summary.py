@@ -63,9 +63,14 @@ class Summary:
         return self.facts.hardware
 
 
+def ahead(trace: Trace) -> None:
+    """Compute what takes longest, operations and steps, side by side, before they are asked for one after the other."""
+    together(trace, waiting, op_stats, parents)
+
+
 def summary(trace: Trace) -> Summary:
     """All that the overview needs of one host."""
-    together(trace, waiting, op_stats, parents)
+    ahead(trace)
     return Summary(
         host_facts(trace), op_stats(trace), _notices(trace), trace.n_events, groups(trace).has_loop_ops, _versions(trace),
         utilization(trace), host_categories(trace), roof_excesses(trace), roofs(trace), loader_wait(trace), framework_calls(trace),

@@ -277,8 +277,6 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
     i: int64_t
     s: int64_t
     k: int64_t
-    begin: int64_t
-    stop: int64_t
     walk = cython.declare(Walk)
     piece = cython.declare(Piece)
     has_own: cython.bint = False
@@ -295,29 +293,17 @@ def charged(events: tuple, order: cython.const[int64_t][::1], windows: tuple, ti
             if has_own and (j == order.shape[0] or walk.begin < start[order[j]]):
                 s = step_of[walk.in_window]
                 k = min(cython.cast(int64_t, walk.of_code), n_classes - 1)
+                piece.start, piece.end, piece.limit, piece.step, piece.klass = walk.begin, walk.end, last[s], s, k
                 if _is_alone(on, s) and (j == order.shape[0] or walk.end <= start[order[j]]):
-                    begin = max(walk.begin, now[s])
-                    stop = min(walk.end, last[s])
-                    if k > 0 and stop > begin:
-                        time[s, k] += stop - begin
-                        now[s] = stop
-                        _count(longest, k, walk.begin, walk.end)
+                    _put_alone(time, now, longest, cython.address(piece))
                 else:
-                    piece.start = walk.begin
-                    piece.end = walk.end
-                    piece.limit = last[s]
-                    piece.step = s
-                    piece.klass = k
                     _put(time, until, on, now, longest, cython.address(piece))
                 has_own = _find(cython.address(walk))
             else:
                 i = order[j]
                 j += 1
-                piece.start = start[i]
-                piece.end = end[i]
-                piece.limit = last[step[i]]
-                piece.step = step[i]
-                piece.klass = min(cython.cast(int64_t, klass[i]), n_classes - 1)
+                k = min(cython.cast(int64_t, klass[i]), n_classes - 1)
+                piece.start, piece.end, piece.limit, piece.step, piece.klass = start[i], end[i], last[step[i]], step[i], k
                 _put(time, until, on, now, longest, cython.address(piece))
         for s in range(time.shape[0]):
             _advance(time, until, on, now, s, last[s])
@@ -344,6 +330,19 @@ def _put(
     until[s, k] = max(until[s, k], min(piece.end, piece.limit))
     on[s, k >> 6] |= cython.cast(uint64_t, 1) << (k & 63)
     _count(longest, k, piece.start, piece.end)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_alone(time: int64_t[:, ::1], now: int64_t[::1], longest: int64_t[:, ::1], piece: cython.pointer(Piece)) -> cython.void:
+    """The same of what nothing else overlaps: charged at once."""
+    begin: int64_t = max(piece.start, now[piece.step])
+    stop: int64_t = min(piece.end, piece.limit)
+    if piece.klass > 0 and stop > begin:
+        time[piece.step, piece.klass] += stop - begin
+        now[piece.step] = stop
+        _count(longest, piece.klass, piece.start, piece.end)
 
 
 @cython.cfunc

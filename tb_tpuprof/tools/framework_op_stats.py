@@ -14,17 +14,15 @@ from tb_tpuprof.analysis.facts import host_facts
 from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.gpu_ops import transfer_ps
 from tb_tpuprof.analysis.hardware import Hardware, hardware
-from tb_tpuprof.analysis.memo import together
 from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
 from tb_tpuprof.analysis.op_stats import OpStats, op_stats, sum_op_stats
 from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.roofline import first_roofs, limit_text, roofs
-from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.analysis.summary import ahead
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
-from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
 N_SLICES = 10
@@ -53,14 +51,9 @@ class Side:
         return self.self_ps / whole if whole else np.zeros(len(self.name))
 
 
-def _ahead(trace: Trace) -> None:
-    """Operations and steps, which take longest, side by side."""
-    together(trace, waiting, op_stats)
-
-
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(_ahead, hosts, op_stats, host_facts, roof_excesses, roofs, software)
+    session.map(ahead, hosts, op_stats, host_facts, roof_excesses, roofs, software)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

@@ -12,7 +12,7 @@ the diagnosis cannot contradict each other. On a step's own thread the innermost
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ BY_CLASS = {
 }
 _OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT, TimeClass.HOST_COMPUTE)
 # Within a class, what counts where several threads do different things.
-_ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.COMPUTE, Cause.CALLBACKS)
+_ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.TRANSFERS, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
 COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
@@ -113,6 +113,7 @@ class _Told:
 
 
 def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
+    pieces = _copies_apart(trace, pieces)
     pieces = joined([pieces, *_callbacks_elsewhere(trace, steps, pieces)])
     outline = pieces.outline()
     told = _told(trace, outline)
@@ -137,6 +138,31 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
                 )
             )  # fmt: skip
     return tuple(sorted(found, key=lambda part: -part.mean_ps))
+
+
+def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
+    """Work of other threads cut where copies between host and device begin and end in it, which then have pieces of their own."""
+    is_copy = names(trace).claim == _NUMBER[Cause.TRANSFERS]
+    rows = np.flatnonzero(is_copy[trace.events["metadata"]])
+    rows = rows[~np.isin(trace.event_line[rows], own_lines(trace, pieces)) & (trace.events["duration_ps"][rows] > 0)]
+    rows = rows[~are_inside(trace, rows, is_copy)]
+    found = [pieces]
+    for line in np.unique(trace.event_line[rows]).tolist():
+        copies = rows[trace.event_line[rows] == line]
+        start = trace.events["start_ps"][copies].astype(np.int64)
+        end = start + trace.events["duration_ps"][copies]
+        rest = np.append(0, end), np.append(start, np.iinfo(np.int64).max)
+        every = found.pop()
+        mine = (every.named < 0) & (trace.event_line[every.event] == line) & ~is_copy[trace.events["metadata"][every.event]]
+        cut = every.only(np.flatnonzero(mine))
+        found.append(replace(every.only(np.flatnonzero(~mine)), own=every.own))
+        for spans, event in (((start, end), copies), (rest, None)):
+            which, at, begin, stop = clipped(cut.start, cut.end, windows_of(spans[0], spans[1] - spans[0]))
+            part = cut.only(which)
+            events = part.event if event is None else event[at].astype(np.int64)
+            found.append(replace(part, start=begin, end=stop, event=events, last=events))
+        found = [joined(found)]
+    return found[0]
 
 
 def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator[Pieces]:
@@ -252,7 +278,7 @@ def _told(trace: Trace, pieces: Pieces) -> _Told:
 
 
 def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The steps' threads' call of a program in which each piece of other threads begins: what they do it for. -1 for none."""
+    """The steps' threads' last call of a program before each piece of other threads: what they do it for. -1 for none."""
     is_call = _is_program(trace, np.arange(len(trace.metadata)))
     calls = np.flatnonzero(is_call[trace.events["metadata"]])
     calls = calls[np.isin(trace.event_line[calls], own_lines(trace, pieces))]
@@ -260,8 +286,8 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
     start = trace.events["start_ps"][calls]
     at = np.searchsorted(start, pieces.start[rows], side="right") - 1
-    inside = (at >= 0) & (pieces.start[rows] < (start + trace.events["duration_ps"][calls])[at]) if len(calls) else at >= 0
-    result: Int64s = np.where(inside, trace.events["metadata"][calls][at] if len(calls) else -1, -1).astype(np.int64)
+    result = np.full(len(rows), -1, np.int64)
+    result[at >= 0] = trace.events["metadata"][calls[at[at >= 0]]]
     return result
 
 

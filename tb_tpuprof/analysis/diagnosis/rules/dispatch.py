@@ -55,7 +55,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         f"Each call costs the host {1e-6 * time / n:,.3g} µs beside the operation itself.",
         culprit,
-        gain_ps=gain(evidence, time, 0.65, 1.1),
+        gain_ps=gain(evidence, time, 0.55, 1.0),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest call"), Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}")),

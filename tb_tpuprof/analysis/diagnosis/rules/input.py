@@ -51,7 +51,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         "The data of a step is made after the step asks for it, or more slowly than steps use it.",
         culprit if culprit.kind in ("function", "annotation", "stage") else Culprit("stage", culprit.name) if culprit.name else Culprit(),
-        gain_ps=gain(evidence, time, 0.8, 1.15),
+        gain_ps=gain(evidence, time, 0.85, 1.25),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest wait"), *_producers(evidence)),

@@ -53,7 +53,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, wh
         evidence.share(time),
         "Nothing computes during these copies.",
         culprit if culprit.kind in ("function", "program") else Culprit("call", culprit.name) if culprit.name else Culprit(),
-        gain_ps=gain(evidence, time, 0.85, 1.25),
+        gain_ps=gain(evidence, time, 0.9, 1.3),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, parts, "The longest copy"),
@@ -65,10 +65,8 @@ RULE = Rule(
     Cause.TRANSFERS,
     find,
     (
-        Claim(
-            r"DevicePut(?:WithSharding)?|BufferFromHostBuffer\w*|\w*::BufferFromHostBuffer(?:\(.*\))?|batched_device_put|TransferToDevice\w*",
-            3,
-        ),
+        Claim(r"[HD]2[HD] Dispatch|DevicePut(?:WithSharding)?|batched_device_put|TransferToDevice\w*", 3),
+        Claim(r"BufferFromHostBuffer\w*|\w*::BufferFromHostBuffer(?:\(.*\))?", 3),
         Claim(r"\$\S+\.py:\d+ (?:device_put|batched_device_put|_batched_device_put_impl)", 2),
     ),
 )

@@ -73,7 +73,7 @@ def _n_phases(trace: Trace, calls: Rows) -> int:
     pairs = np.unique((what * n + turn)[turn >= 0])
     _, first, count = np.unique(pairs // n, return_index=True, return_counts=True)
     found: set[tuple[int, int]] = set()
-    for at, some in zip(first[count >= _FEW_TURNS - 1].tolist(), count[count >= _FEW_TURNS - 1].tolist(), strict=True):
+    for at, some in zip(first[count >= _FEW_TURNS].tolist(), count[count >= _FEW_TURNS].tolist(), strict=True):
         turns = pairs[at : at + some] % n
         every = int(turns[1] - turns[0])
         is_whole = turns[0] < every and n - 1 - turns[-1] < every

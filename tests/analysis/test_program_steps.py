@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.program_steps import main_calls
+from tb_tpuprof.analysis.program_steps import main_calls, n_phases
 from tb_tpuprof.analysis.steps import steps
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of
@@ -112,3 +112,29 @@ def test_annotated_steps_win() -> None:
     )
     assert steps(trace).source == "annotation"
     assert (steps(trace).duration_ps / COLUMN_PS).tolist() == [18, 18]
+
+
+TURNS = "[g ] [u    ] [g ] [v   ] [g ] [s  ] "
+
+
+def test_a_loop_that_calls_it_in_turns_has_a_step_for_each_turn() -> None:
+    """`grow` before `update`, before `report` and before a sleep, three times: three steps of three calls, the last of them open."""
+    trace = loop("main  " + TURNS * 3)
+    assert len(TURNS) == 36
+    assert starts(trace) == [6, 42, 78]
+    assert n_phases(trace) == 3
+    found = steps(trace)
+    assert (found.duration_ps / COLUMN_PS).tolist() == [36, 36]
+
+
+def test_work_of_every_third_call_makes_no_turn() -> None:
+    """One of three calls is followed by something of its own, the others by nothing of theirs: periodic work of every third step."""
+    trace = loop("main  " + "[g ] [u  ] [g ] [u  ] [g ] [u  ] [v   ] " * 3)
+    assert len(starts(trace)) == 9
+    assert n_phases(trace) == 1
+
+
+def test_two_turns_are_too_few_to_tell() -> None:
+    trace = loop("main  " + TURNS * 2)
+    assert len(starts(trace)) == 6
+    assert n_phases(trace) == 1

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.exam.jobs import Job
+from tests.exam.parts import Part
 from tests.exam.programs import Source
 from tests.integration.jobs import environment, python_with
 
@@ -132,7 +133,7 @@ def _truth(job: Job, measured: list[dict[str, Any]], done: dict[str, Any]) -> di
         "name": job.name, "label": job.label, "framework": job.framework, "cause": job.cause, "second": job.second,
         "accepted": [[part.cause, *part.accepted] for part in job.parts], "mechanisms": [part.name for part in job.parts],
         "target": [job.share, job.second_share], "tracer": job.tracer, "annotated": job.is_annotated, "devices": job.n_devices,
-        "hosts": job.n_hosts, "host": HOSTS[job.lead] if job.n_hosts > 1 else "", "hidden": [part.needs_python for part in job.parts],
+        "hosts": job.n_hosts, "host": HOSTS[job.lead] if job.n_hosts > 1 else "", "hidden": [is_hidden(job, part) for part in job.parts],
         "culprits": [source.culprit(place) for place in range(len(job.parts))], "step_s": step,
         "outside_cores": lead["with"]["outside_cores"], "numbers": measured[job.lead]["numbers"], "measured": lead,
         "others": [one.get("with", {}).get("step_s") for i, one in enumerate(measured) if i != job.lead],
@@ -153,6 +154,11 @@ def _see(truth: dict[str, Any], profile: bytes) -> None:
     for place, culprit in enumerate(truth["culprits"]):
         culprit["visible"] &= any(name.encode() in profile for name in culprit["names"])
         truth["hidden"][place] &= not (truth["tracer"] and culprit["visible"])
+
+
+def is_hidden(job: Job, part: Part) -> bool:
+    """Whether a trace without the Python tracer cannot show the cause. Without steps nothing says that a wait is in the middle of one."""
+    return part.needs_python or (part.is_async and not job.is_annotated and not job.tracer)
 
 
 def is_direct(job: Job, place: int) -> bool:

@@ -42,13 +42,14 @@ class Mark:
     gain_error: float | None = None
     step_error: float | None = None
     is_sum_right: bool | None = None
-    is_small: bool = False  # the cause took less than findings need: left out of all counts
+    is_small: bool = False  # the cause took less than findings need, or removing it gained less: left out of all counts
 
 
 def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     """The mark of one diagnosis; `answer` None where there is none."""
     head = {"name": truth["name"], "label": truth["label"], "cause": truth["cause"], "share": truth["target"][0], "tracer": truth["tracer"]}
-    head["is_small"] = bool(truth["target"][0]) and truth.get("share", 1.0) < SMALL
+    gained = truth["gain_s"] / truth["step_s"] if "gain_s" in truth else 1.0
+    head["is_small"] = bool(truth["target"][0]) and min(truth.get("share", 1.0), gained) < SMALL
     if answer is None:
         return Mark(**head, told=NO_ANSWER, is_right=False, why="no answer")
     findings = answer.get("findings") or []

@@ -103,8 +103,8 @@ def _by_class(steps: Steps) -> tuple[Part, ...]:
 
 
 @dataclass(frozen=True)
-class _Told:
-    """By piece: number of its cause, and the metadata rows of its culprit, of the user's function that calls it and of the call itself."""
+class Told:
+    """By piece: its cause's place in CAUSES, and the metadata rows of its culprit, of the user's function that calls it and of the call."""
 
     cause: npt.NDArray[np.uint8]
     culprit: Int64s
@@ -116,7 +116,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
     pieces = _copies_apart(trace, pieces)
     pieces = joined([pieces, *_callbacks_elsewhere(trace, steps, pieces)])
     outline = pieces.outline()
-    told = _told(trace, outline)
+    told = told_of(trace, outline)
     order = {cause: place for place, cause in enumerate(_ORDER)}
     rank = np.array([order.get(cause, len(_ORDER)) if cause else 0 for cause in CAUSES], np.int64)
     keys: Int64s = np.column_stack((outline.klass.astype(np.int64), rank[told.cause], told.cause, told.culprit, told.caller, told.call))
@@ -259,10 +259,10 @@ def _call(trace: Trace, row: int) -> str:
     return frame.function if frame else program_of(text) or text
 
 
-def _told(trace: Trace, pieces: Pieces) -> _Told:
+def told_of(trace: Trace, pieces: Pieces) -> Told:
     """Each row by the events around it: on the steps' own threads by all of them, elsewhere by those up to the counted one."""
     n = len(pieces)
-    found = _Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
+    found = Told(np.zeros(n, np.uint8), *(np.full(n, -1, np.int64) for _ in range(3)))
     by_class = np.array([_NUMBER[BY_CLASS[TimeClass(i)]] for i in range(len(TimeClass))], np.uint8)
     found.cause[:] = by_class[pieces.said]
     line = trace.event_line[pieces.event]
@@ -291,7 +291,7 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     return result
 
 
-def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: _Told) -> None:
+def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     of = contexts_of(trace, pieces.event[mine])
     parent, metadata, at = of.above, of.metadata, of.context
     known = names(trace)

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
-from tb_tpuprof.analysis.diagnosis.names import names
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, own_lines, program_of
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.names import CAUSES
+from tb_tpuprof.analysis.diagnosis.parts import own_lines, program_of, told_of
 from tb_tpuprof.analysis.diagnosis.step_calls import MANY
 from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import are_inside
-from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces
 from tb_tpuprof.analysis.step_windows import clipped, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
@@ -62,16 +62,14 @@ def tiny_calls(trace: Trace) -> TinyCalls:
     begin, end = _bursts(trace, rows)
     larger = _larger(trace, tiny)
     outline = pieces.outline()
-    is_own_op = (
-        (outline.klass == TimeClass.HOST_COMPUTE) & (outline.named >= 0) & names(trace).is_op[trace.events["metadata"][outline.event]]
-    )
-    computing = (np.isin(outline.klass, COMPUTES) & (outline.named < 0)) | is_own_op
-    busy = pieces.spread(np.where(computing, 0, -1))
+    computes = told_of(trace, outline).cause == CAUSES.index(Cause.COMPUTE)
+    busy = pieces.spread(np.where(computes, 0, -1))
     either = union_cover(np.concatenate((busy.start, larger[0])), np.concatenate((busy.end, larger[1])))
     alone = union_cover(*larger)
-    _which, at, begin, end = clipped(begin, end, windows.only(np.argsort(windows.start, kind="stable")))
+    order = np.argsort(windows.start, kind="stable")
+    _which, at, begin, end = clipped(begin, end, windows.only(order))
     lost = (either(end) - either(begin)) - (alone(end) - alone(begin))
-    time = np.bincount(np.argsort(windows.start, kind="stable")[at], weights=lost, minlength=len(found)).astype(np.int64)
+    time = np.bincount(order[at], weights=lost, minlength=len(found)).astype(np.int64)
     called = (metadata_names(trace)[row] for row in np.flatnonzero(tiny).tolist())
     return TinyCalls(frozenset(program_of(name) or name for name in called), time)
 

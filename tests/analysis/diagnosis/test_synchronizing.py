@@ -141,3 +141,23 @@ def test_a_wait_without_an_event_ends_when_the_computing_does() -> None:
     )
     (sync,) = synchronizing(trace)
     assert (sync.culprit.name, sync.per_step.tolist()) == ("report", [1, 0])
+
+
+def test_a_wait_that_only_a_look_at_the_result_ends() -> None:
+    """JAX without the Python tracer: the thread writes nothing while it waits, then a short event once it has the result.
+
+    The first look comes at once, while the pool computes: no wait. The second ends one, of 57 µs; 38 µs of the step follow. In the second
+    step the pool was done long before anyone looked.
+    """
+    trace = trace_of(
+        f"""
+        main  [train{" " * 94}][train{" " * 94}]
+        main  [o][w]{" " * 57}[w]                     [o]{" " * 61}[w]
+        pool    [d{" " * 58}]{" " * 40}          [d   ]
+        """,
+        {"o": "send", "d": "dot.3", "w": "CommonPjRtBuffer::Await"},
+        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "d": [{"_ct": 1, "_c": 1, "hlo_op": "x"}, {"_ct": 1, "_c": 2, "hlo_op": "x"}]},
+    )
+    (sync,) = synchronizing(trace)
+    assert (sync.call, sync.culprit.kind, sync.per_step.tolist()) == ("CommonPjRtBuffer::Await", "call", [1, 0])
+    assert us(sync.after_ps) == [38, 0]

@@ -321,6 +321,9 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     culprit = np.where(row >= 0, row, named)
     by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
     culprit[by_named] = named[by_named]
+    stage = nearest(parent, _begin_with(trace, metadata, "Iterator::"))  # of tf.data, however it runs the function that it maps
+    of_stage = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (stage[at] >= 0) & (users < 0)
+    culprit[of_stage] = metadata[stage[at[of_stage]]]
     annotated = (origin[np.maximum(at, 0)] == Origin.ANNOTATION) & plain
     culprit[annotated] = metadata[at[annotated]]
     program = nearest(parent, _is_program(trace, metadata))
@@ -364,6 +367,11 @@ def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], pa
         found = nearest(parent, (claim > 0) & (strength == level))
         result = np.where(found >= 0, found, result)
     return result
+
+
+def _begin_with(trace: Trace, metadata: Int64s, text: str) -> npt.NDArray[np.bool_]:
+    """Whether events' names begin with a text."""
+    return np.array([trace.strings.get(int(trace.metadata["name"][row])).startswith(text) for row in metadata.tolist()], np.bool_)
 
 
 def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:

@@ -248,3 +248,42 @@ def test_a_trace_without_steps_has_no_parts() -> None:
 @given(traces())
 def test_parts_of_any_trace_add_up(trace: Trace) -> None:
     check_sums(trace)
+
+
+def test_a_wait_for_tf_data_is_of_the_stage_that_works() -> None:
+    """The innermost stage, however it runs what it maps; a stage's own time is its own."""
+    trace = trace_of(
+        """
+        main  [train                    ][train            ]
+        main   [i               ] [d    ] [i        ] [d   ]
+        main    [r             ]           [r     ]
+        main      [m         ]             [z    ]
+        main       [x       ]
+        """,
+        {
+            "i": "IteratorGetNextOp::DoCompute", "r": "Iterator::Root", "m": "Iterator::Root::Map", "z": "Iterator::Root::Batch",
+            "x": "InstantiatedCapturedFunction::Run",
+        },
+    )  # fmt: skip
+    told = {key[1]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.INPUT}
+    assert told == {
+        "Iterator::Root::Map": [12, 0], "Iterator::Root::Batch": [0, 7], "Iterator::Root": [4, 1], "IteratorGetNextOp::DoCompute": [2, 3],
+    }  # fmt: skip
+
+
+def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> None:
+    """The pool copies for 6 µs of the 20 in which it works: for the program that was called last before."""
+    trace = trace_of(
+        """
+        main  [train                                 ][train               ]
+        main  [o][g ]                                 [o][h ]
+        pool        [region               ]                 [region     ]
+        pool          [t    ]                                   [t]
+        """,
+        {"o": "send", "region": "Run region", "t": "H2D Dispatch"},
+        {"o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}], "region": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}]},
+    )
+    found = {(key[0], key[3]): time for key, time in rows(parts(trace)).items()}
+    assert found[Cause.TRANSFERS, "grow"] == [7, 0]
+    assert found[Cause.TRANSFERS, "shrink"] == [0, 3]
+    assert found[Cause.COMPUTE, ""] == [23 - 7, 13 - 3]

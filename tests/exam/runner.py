@@ -154,6 +154,8 @@ def _see(truth: dict[str, Any], profile: bytes) -> None:
     for place, culprit in enumerate(truth["culprits"]):
         culprit["visible"] &= any(name.encode() in profile for name in culprit["names"])
         truth["hidden"][place] &= not (truth["tracer"] and culprit["visible"])
+        # JAX's profiler does not see TensorFlow's own events, be it in the same process.
+        truth["hidden"][place] |= "tf.data" in truth["mechanisms"][place] and not truth["tracer"] and b"Iterator::" not in profile
 
 
 def is_hidden(job: Job, part: Part) -> bool:

@@ -10,14 +10,15 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls, from_producers, in_turns, of_tiny_calls
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, beside_threads, between_calls, from_producers, in_turns, of_tiny_calls
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
+from tb_tpuprof.analysis.diagnosis.pools import NO_POOLS, Pools, pools
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps
+from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps, short_gaps
 from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
 from tb_tpuprof.analysis.frameworks import Software, software
 from tb_tpuprof.analysis.memo import once, together
@@ -58,6 +59,7 @@ class HostEvidence:
     is_detailed: bool
     turns_ps: Int64s
     device: DeviceEvidence | None = None
+    pools: Pools = NO_POOLS
 
     @property
     def step_ps(self) -> float:
@@ -104,7 +106,8 @@ def host_evidence(trace: Trace) -> HostEvidence:
     # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
     if steps.source != "program" or n_phases(trace) > 1:
         kept = behind_waits(kept, syncs)
-    kept = of_tiny_calls(between_calls(kept, between, calls), tiny_calls(trace))
+    kept = of_tiny_calls(between_calls(kept, between, short_gaps(trace), calls), tiny_calls(trace))
+    kept = beside_threads(kept, beside, pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS)
     ops = op_stats(trace)
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
@@ -112,5 +115,5 @@ def host_evidence(trace: Trace) -> HostEvidence:
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
         steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
         (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
-        turns, device_evidence(trace),
+        turns, device_evidence(trace), pools(trace),
     )  # fmt: skip

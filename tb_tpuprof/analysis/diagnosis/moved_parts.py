@@ -11,9 +11,10 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.pools import Pools
 from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM, Calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, busy_thread
 from tb_tpuprof.analysis.diagnosis.tiny_calls import TinyCalls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tb_tpuprof.analysis.step_classes import TimeClass
@@ -58,6 +59,16 @@ def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> 
     return _moved(parts, turns_ps, (Cause.COMPUTE,), Cause.SYNCHRONIZATION, culprit, call)
 
 
+def beside_threads(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
+    """What computing loses to a busy thread that takes processors away is that thread's."""
+    worst = busy_thread(beside)
+    times = [part.time_ps for part in parts if part.cause == Cause.COMPUTE]
+    lost = pools.lost(worst.running) if worst else 0.0
+    if worst is None or not times or not lost:
+        return tuple(parts)
+    return _moved(parts, (np.sum(times, axis=0) * lost).astype(np.int64), (Cause.COMPUTE,), Cause.CONTENTION, worst.culprit, "")
+
+
 def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
     """What tiny programs compute, and copying their arguments, is the price of calling them one by one."""
     if not tiny.names:
@@ -70,13 +81,12 @@ def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:
     )
 
 
-def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], calls: Calls) -> tuple[Part, ...]:
-    """What is not recorded between many calls is what the framework's Python does for each of them."""
+def between_calls(parts: Sequence[Part], gaps: Sequence[Gap], short_ps: Int64s, calls: Calls) -> tuple[Part, ...]:
+    """What is not recorded between many calls is what the framework's Python does for each of them. `short_ps`: in short gaps."""
     if max(calls.per_step(kind) for kind in (PROGRAM, EAGER, LAUNCH)) < MANY:
         return tuple(parts)
-    mine = [gap.time_ps for gap in gaps if _is_between(gap)]
-    lost: Int64s = np.sum(mine, axis=0) if mine else np.zeros(0, np.int64)
-    return _moved(parts, lost, (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "") if len(lost) else tuple(parts)
+    named: Int64s = np.sum([gap.time_ps for gap in gaps if _is_between(gap)], axis=0) + np.zeros_like(short_ps)
+    return _moved(parts, np.maximum(named, short_ps), (Cause.UNRECORDED,), Cause.DISPATCH, Culprit(), "")
 
 
 def _is_between(gap: Gap) -> bool:

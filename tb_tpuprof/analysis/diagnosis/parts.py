@@ -21,6 +21,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.grouping import groups
+from tb_tpuprof.analysis.handed_over import handed_over
 from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import are_inside
@@ -278,14 +279,17 @@ def told_of(trace: Trace, pieces: Pieces) -> Told:
 
 
 def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
-    """The steps' threads' last call of a program before each piece of other threads: what they do it for. -1 for none."""
+    """The steps' threads' last call of a program before each piece of other threads, or before it was handed to them: what they do it for.
+
+    -1 for none.
+    """
     is_call = _is_program(trace, np.arange(len(trace.metadata)))
     calls = np.flatnonzero(is_call[trace.events["metadata"]])
     calls = calls[np.isin(trace.event_line[calls], own_lines(trace, pieces))]
     calls = calls[~are_inside(trace, calls, is_call)]
     calls = calls[np.argsort(trace.events["start_ps"][calls], kind="stable")]
     start = trace.events["start_ps"][calls]
-    at = np.searchsorted(start, pieces.start[rows], side="right") - 1
+    at = np.searchsorted(start, handed_over(trace, pieces.event[rows], pieces.start[rows]), side="right") - 1
     result = np.full(len(rows), -1, np.int64)
     result[at >= 0] = trace.events["metadata"][calls[at[at >= 0]]]
     return result

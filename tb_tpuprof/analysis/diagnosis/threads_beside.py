@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+_RUNS = 0.3  # of the steps' time
 _HANDS_OVER = ("put", "put_nowait", "_put", "send", "send_bytes", "notify", "notify_all", "set", "set_result", "append")
 
 
@@ -36,6 +38,11 @@ class Beside:
     running: float
     waiting: float
     hands_over: bool
+
+
+def busy_thread(beside: Sequence[Beside]) -> Beside | None:
+    """The busiest thread that runs Python for much of the time and hands nothing over."""
+    return next((one for one in beside if one.running >= _RUNS and not one.hands_over and one.culprit.name), None)
 
 
 @once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +11,13 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.kernel_names import short_name
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_pieces import Pieces
+from tb_tpuprof.analysis.step_pieces import Pieces, no_pieces
 from tb_tpuprof.analysis.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _MOST = 3
+_SHORT_PS = 300 * 10**6
 _MOST_CODES = 500
 
 
@@ -46,15 +48,43 @@ class Gap:
         return replace(self, time_ps=self.time_ps[number : number + 1])
 
 
+class _Gaps(NamedTuple):
+    """One row per stretch of unrecorded time: the pieces before and after it (-1 for none), and its step."""
+
+    begin: Int64s
+    end: Int64s
+    before: Int64s
+    after: Int64s
+    step: Int64s
+
+
 @once
 def gaps(trace: Trace) -> tuple[Gap, ...]:
     """The longest kinds of unrecorded time in a host's steps."""
+    pieces, table = _every(trace)
+    return _by_place(trace, pieces, table, len(step_pieces(trace)[0])) if len(table.begin) else ()
+
+
+@once
+def short_gaps(trace: Trace) -> Int64s:
+    """Unrecorded time of each step between two things that follow one another closely: where calls are many, the price of each."""
+    _pieces, table = _every(trace)
+    length = table.end - table.begin
+    short = (length <= _SHORT_PS) & (table.before >= 0) & (table.after >= 0)
+    return np.bincount(table.step[short], weights=length[short], minlength=len(step_pieces(trace)[0])).astype(np.int64)
+
+
+@once
+def _every(trace: Trace) -> tuple[Pieces, _Gaps]:
+    """All unrecorded time of the steps, and the pieces that lie around it."""
     steps, pieces = step_pieces(trace)
+    none = np.empty(0, np.int64)
+    nothing = no_pieces(), _Gaps(none, none, none, none, none)
     if pieces is None or not len(steps):
-        return ()
+        return nothing
     pieces = pieces.spread(np.where(pieces.outline().said != TimeClass.UNKNOWN, 0, -1))
     if not len(pieces):
-        return ()
+        return nothing
     order = np.lexsort((pieces.start, pieces.step))
     step, start = pieces.step[order], pieces.start[order]
     # When all that began before has ended, step by step.
@@ -67,12 +97,11 @@ def gaps(trace: Trace) -> tuple[Gap, ...]:
     opens = np.where(first, steps.start_ps[step], np.append(0, reached[:-1]))
     found = [(opens, start, np.where(first, -1, np.append(-1, until[:-1])), order, step)]
     found.append((reached[last], (steps.start_ps + steps.duration_ps)[step[last]], until[last], np.full(int(last.sum()), -1), step[last]))
-    begin, end, before, after, at = (np.concatenate(columns) for columns in zip(*found, strict=True))
-    lasting = end > begin
-    return _by_place(trace, pieces, (begin[lasting], end[lasting], before[lasting], after[lasting], at[lasting]), len(steps))
+    every = _Gaps(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    return pieces, _Gaps(*(column[every.end > every.begin] for column in every))
 
 
-def _by_place(trace: Trace, pieces: Pieces, table: tuple[Int64s, ...], n_steps: int) -> tuple[Gap, ...]:
+def _by_place(trace: Trace, pieces: Pieces, table: _Gaps, n_steps: int) -> tuple[Gap, ...]:
     begin, end, before, after, at = table
     size = 2 * (len(trace.metadata) + 1)
     code = _codes(trace, pieces, before, pieces.last) * size + _codes(trace, pieces, after, pieces.event)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.moved_parts import MANY, behind_waits, between_calls
+from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
 from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM, Calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows
 
+NONE = columns(0, 0, 0)
 LOSS, REPORT = function("loss"), function("report", "shop.py", 7)
 
 
@@ -74,7 +75,7 @@ def test_between_many_calls_the_frameworks_python_runs(kind: str) -> None:
     other = Gap("dot:Dot", "mul:Mul", columns(5, 5, 5), 0, 1)
     launched = Gap("PjitFunction(grow)", "cudaLaunchKernel", columns(3, 1, 0), 0, 1)
     opening = Gap("", "PjitFunction(grow)", columns(2, 2, 2), 0, 1)
-    found = between_calls(whole(), [other, GAP, launched, opening], calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3]))
+    found = between_calls(whole(), [other, GAP, launched, opening], NONE, calls(kind, grow=[4, 4, 4], shrink=[5, 4, 3]))
     assert rows(found) == {
         **{key: time for key, time in rows(whole()).items() if key[0] != Cause.UNRECORDED},
         # 30 of the third step's 20 cannot be moved.
@@ -85,9 +86,15 @@ def test_between_many_calls_the_frameworks_python_runs(kind: str) -> None:
 
 def test_between_few_calls_it_is_not_known_what_runs() -> None:
     few = calls(PROGRAM, grow=[MANY, MANY, MANY - 1])
-    assert rows(between_calls(whole(), [GAP], few)) == rows(whole())
-    assert rows(between_calls(whole(), [], calls(PROGRAM, grow=[MANY] * 3))) == rows(whole())
-    assert between_calls((), (), Calls()) == ()
+    assert rows(between_calls(whole(), [GAP], NONE, few)) == rows(whole())
+    assert rows(between_calls(whole(), [], NONE, calls(PROGRAM, grow=[MANY] * 3))) == rows(whole())
+    assert between_calls((), (), NONE, Calls()) == ()
+
+
+def test_short_gaps_between_many_calls_are_theirs_however_they_are_called() -> None:
+    found = rows(between_calls(whole(), [GAP], columns(12, 9, 0), calls(EAGER, Mul=[MANY] * 3)))
+    assert found[Cause.DISPATCH, "", "", ""] == [12, 15, 20]
+    assert found[Cause.UNRECORDED, "", "", ""] == [3, 5, 0]
 
 
 @settings(max_examples=100, deadline=None)
@@ -102,7 +109,7 @@ def test_causes_still_add_up(table: list[tuple[Cause, int, int, int]], after: li
     parts = [part(cause, *times, culprit=Culprit("function", str(i))) for i, (cause, *times) in enumerate(table) if any(times)]
     before = np.sum([one.time_ps for one in parts] or [columns(0, 0, 0)], axis=0)
     moved = behind_waits(parts, [sync(tuple(after), tuple(computed))])
-    moved = between_calls(moved, [GAP], calls(EAGER, Mul=[9, 9, 9]))
+    moved = between_calls(moved, [GAP], NONE, calls(EAGER, Mul=[9, 9, 9]))
     assert np.sum([one.time_ps for one in moved] or [columns(0, 0, 0)], axis=0).tolist() == before.tolist()
     assert all((one.time_ps >= 0).all() for one in moved)
     untouched = [one for one in moved if one.cause in (Cause.COMPUTE, Cause.INPUT)]

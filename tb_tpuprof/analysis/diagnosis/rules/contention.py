@@ -8,7 +8,8 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, time_and_share
+from tb_tpuprof.analysis.diagnosis.threads_beside import busy_thread
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, time_and_share
 
 FIXES = {
     "": Fix(
@@ -16,27 +17,30 @@ FIXES = {
         "multiprocessing.Process(target=work, daemon=True).start()",
     )
 }
-_RUNS = 0.3
+_HELD = "the step's thread waits for the interpreter: up to {} of each step."
+_SLOWED = "takes processors from what the steps compute: about {} of each step."
+_WHY_HELD = "Python runs one thread at a time: each call of the step waits until the other thread hands over the interpreter."
+_WHY_SLOWED = "The {} threads of the pool that computes have a processor each; another busy thread takes its share of them."
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """A thread that runs Python for much of the time and hands nothing over."""
-    busy = [one for one in evidence.beside if one.running >= _RUNS and not one.hands_over and one.culprit.name]
-    if not busy:
+    worst = busy_thread(evidence.beside)
+    if worst is None:
         return
-    worst = busy[0]
-    held = (Cause.PYTHON, Cause.DISPATCH, Cause.UNRECORDED)
-    time = sum(evidence.time_ps(cause) for cause in held)
+    held = sum(evidence.time_ps(cause) for cause in (Cause.PYTHON, Cause.DISPATCH, Cause.UNRECORDED))
+    slowed = evidence.time_ps(Cause.CONTENTION)
+    time = max(held, slowed)
     fix = fix_for(FIXES, evidence)
     yield Finding(
         Cause.CONTENTION,
-        f"Another thread runs {worst.culprit.title} for {worst.running:.0%} of the time, and the step's thread waits for "
-        f"the interpreter: up to {time_and_share(evidence, time)} of each step.",
+        f"Another thread runs {worst.culprit.title} for {worst.running:.0%} of the time, and "
+        + (_SLOWED if slowed > held else _HELD).format(time_and_share(evidence, time)),
         time,
         evidence.share(time),
-        "Python runs one thread at a time: each call of the step waits until the other thread hands over the interpreter.",
+        _WHY_SLOWED.format(evidence.pools.n) if slowed > held else _WHY_HELD,
         worst.culprit,
-        gain_ps=(0.0, time),
+        gain_ps=gain(evidence, time, 0.6, 1.3) if slowed > held else (0.0, time),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(Evidence(f"{worst.culprit.title} runs on another thread for {worst.running:.0%} of the steps' time."),),

@@ -28,6 +28,8 @@ FIXES = {
     "": Fix("Put more work into each call: compile the step as one program."),
 }  # fmt: skip
 
+_GAINS = {PROGRAM: (0.55, 1.0), EAGER: (0.75, 1.15), LAUNCH: (0.55, 1.0)}  # of the time: what the operations compute stays
+
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
     """One finding for all dispatching, where there are many calls per step."""
@@ -55,7 +57,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         f"Each call costs the host {1e-6 * time / n:,.3g} µs beside the operation itself.",
         culprit,
-        gain_ps=gain(evidence, time, 0.55, 1.0),
+        gain_ps=gain(evidence, time, *_GAINS[kind]),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest call"), Evidence(f"Called most: {', '.join(f'`{name}`' for name in names[:3])}")),

@@ -1,0 +1,59 @@
+"""What computing loses to a thread beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.moved_parts import beside_threads
+from tb_tpuprof.analysis.diagnosis.pools import NO_POOLS, Pools, pools
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tests.analysis.diagnosis.drawn import function, part, rows, trace_of
+
+SPIN = function("spin", "work.py", 3)
+BUSY = Beside("worker", SPIN, 0.5, 0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("found", "running", "lost"),
+    [
+        (Pools(2, 2.0), 1.0, 1 / 3),  # three runnable threads on two processors
+        (Pools(2, 2.6), 1.0, 1 / 3),  # a third thread of pools only waits for the others
+        (Pools(4, 2.0), 1.0, 0.0),  # two processors are free
+        (Pools(4, 4.0), 0.5, 1 / 9),
+        (NO_POOLS, 1.0, 0.0),
+    ],
+)
+def test_what_is_lost_is_what_the_processors_lack(found: Pools, running: float, lost: float) -> None:
+    assert found.lost(running) == pytest.approx(lost)
+
+
+def test_of_computing_that_share_is_the_threads() -> None:
+    parts = (part(Cause.COMPUTE, 90, 180, 270), part(Cause.PYTHON, 10, 20, 30))
+    assert rows(beside_threads(parts, [BUSY], Pools(4, 4.0))) == {
+        (Cause.COMPUTE, "", "", ""): [80, 160, 240],
+        (Cause.CONTENTION, "spin", "", ""): [10, 20, 30],
+        (Cause.PYTHON, "", "", ""): [10, 20, 30],
+    }
+    assert beside_threads(parts, [BUSY], Pools(8, 4.0)) == parts
+    assert beside_threads(parts, [], Pools(4, 4.0)) == parts
+
+
+def test_a_pool_has_as_many_processors_as_threads() -> None:
+    """Two unlike steps of 24 and 18 µs: the first thread works for 9 + 5 µs of them, the second for 14 + 0."""
+    trace = trace_of(
+        """
+        main             [train                 ][train           ]
+        main             [o]                     [o]
+        tf_XLAEigen/1       [r]      [x]            [r]  [x]
+        tf_XLAEigen/2       [r]           [x]
+        """,
+        {"o": "send", "r": "ThreadpoolListener::StartRegion", "x": "ThreadpoolListener::StopRegion"},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "r": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],
+        },
+    )
+    found = pools(trace)
+    assert found.n == 2
+    assert found.active * (24 + 18) == pytest.approx(9 + 5 + 14)

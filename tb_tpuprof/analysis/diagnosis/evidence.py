@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,11 +26,14 @@ from tb_tpuprof.analysis.memo import once, together
 from tb_tpuprof.analysis.op_stats import op_stats
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_steps import n_phases
+from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.tf_data_finding import by_weight
 from tb_tpuprof.analysis.tpu_input import waiting
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+_LEAST = 0.02  # of the steps: who waits less does not ask for a stage
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class HostEvidence:
     """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic work apart in `periods`.
 
     `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
-    `device`: what accelerators do.
+    `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait for none.
     """
 
     host: str
@@ -60,6 +64,7 @@ class HostEvidence:
     turns_ps: Int64s
     device: DeviceEvidence | None = None
     pools: Pools = NO_POOLS
+    stage: str = ""
 
     @property
     def step_ps(self) -> float:
@@ -115,5 +120,15 @@ def host_evidence(trace: Trace) -> HostEvidence:
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
         steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
         (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
-        turns, device_evidence(trace), pools(trace),
+        turns, device_evidence(trace), pools(trace), _stage(trace, kept),
     )  # fmt: skip
+
+
+def _stage(trace: Trace, parts: Sequence[Part]) -> str:
+    """The long name of the bottleneck of the pipeline that the steps wait for most, as the tf.data page has it."""
+    waits = sum(int(part.time_ps.sum()) for part in parts if part.klass == TimeClass.HOST_WAIT_INPUT)
+    if waits < _LEAST * sum(int(part.time_ps.sum()) for part in parts):
+        return ""
+    pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
+    stage = pipeline.bottleneck_stage if pipeline else None
+    return stage.long_name if stage else ""

@@ -11,6 +11,7 @@ the diagnosis cannot contradict each other. On a step's own thread the innermost
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -22,8 +23,9 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.grouping import groups
 from tb_tpuprof.analysis.handed_over import handed_over
-from tb_tpuprof.analysis.line_contexts import contexts_of, innermost, nearest, parents_within
+from tb_tpuprof.analysis.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import are_inside
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
@@ -58,6 +60,7 @@ _OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT
 # Within a class, what counts where several threads do different things.
 _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.TRANSFERS, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
+_OPENS_FUNCTION = re.compile(r"tf\.function-graph_building$|\$polymorphic_function\.py:\d+ _call$")
 COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
 
@@ -325,14 +328,14 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     culprit = np.where(row >= 0, row, named)
     by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
     culprit[by_named] = named[by_named]
-    stage = nearest(parent, _begin_with(trace, metadata, "Iterator::"))  # of tf.data, however it runs the function that it maps
-    of_stage = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (stage[at] >= 0) & (users < 0)
-    culprit[of_stage] = metadata[stage[at[of_stage]]]
     annotated = (origin[np.maximum(at, 0)] == Origin.ANNOTATION) & plain
     culprit[annotated] = metadata[at[annotated]]
-    program = nearest(parent, _is_program(trace, metadata))
+    program = nearest(parent, _is_program(trace, metadata) | _is_function(trace, of))
     compiles = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] >= 0)
     culprit[compiles] = metadata[program[at[compiles]]]
+    # What is compiled may run the user's code to trace it: who calls it is who is around it.
+    callers = user[program[at[compiles]]]
+    row[compiles] = np.where(callers >= 0, metadata[np.maximum(callers, 0)], -1)
     traces = (cause == _NUMBER[Cause.COMPILATION]) & (program[at] < 0) & (calls >= 0)
     culprit[traces] = metadata[calls[traces]]
     inside = open_ & (cause == _NUMBER[Cause.CALLBACKS])
@@ -373,9 +376,15 @@ def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], pa
     return result
 
 
-def _begin_with(trace: Trace, metadata: Int64s, text: str) -> npt.NDArray[np.bool_]:
-    """Whether events' names begin with a text."""
-    return np.array([trace.strings.get(int(trace.metadata["name"][row])).startswith(text) for row in metadata.tolist()], np.bool_)
+def _is_function(trace: Trace, of: LineContexts) -> npt.NDArray[np.bool_]:
+    """Whether contexts are calls of a tf.function, under its name: right inside of them it is traced or looked up."""
+    names = metadata_names(trace)
+    opens = np.array([_OPENS_FUNCTION.match(names[row]) is not None for row in of.metadata.tolist()], np.bool_)
+    result = np.zeros(len(of), np.bool_)
+    around = of.above[np.flatnonzero(opens)]
+    around = around[around >= 0]
+    result[around] = [frame_of(names[row]) is None for row in of.metadata[around].tolist()]
+    return result
 
 
 def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:

@@ -151,6 +151,14 @@ def test_a_fetch_is_a_stage() -> None:
     assert "tf.data" in one.snippet
 
 
+def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
+    parts = [part(Cause.INPUT, 20, 40, 60, culprit=Culprit("call", "IteratorGetNextOp::DoCompute"))]
+    (one,) = found(Cause.INPUT, evidence(*parts, stage="Iterator::Root::Prefetch::Map"))
+    check(one, Culprit("stage", "Iterator::Root::Prefetch::Map"), 40, (34, 50))
+    (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Iterator::Root::Map"))
+    assert of_function.culprit == BATCHES
+
+
 def test_compilation_is_of_each_program_with_how_many_steps_compile_it() -> None:
     given = evidence(
         part(Cause.COMPILATION, 0, 60, 60, culprit=Culprit("program", "grow"), caller=UPDATE),

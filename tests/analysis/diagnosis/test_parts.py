@@ -250,25 +250,25 @@ def test_parts_of_any_trace_add_up(trace: Trace) -> None:
     check_sums(trace)
 
 
-def test_a_wait_for_tf_data_is_of_the_stage_that_works() -> None:
-    """The innermost stage, however it runs what it maps; a stage's own time is its own."""
+def test_a_function_of_tensorflow_that_is_traced_again_is_the_culprit_of_compiling() -> None:
+    """Its call has its name, and holds frames of TensorFlow and of the code that is traced, which is not who calls it."""
     trace = trace_of(
         """
-        main  [train                    ][train            ]
-        main   [i               ] [d    ] [i        ] [d   ]
-        main    [r             ]           [r     ]
-        main      [m         ]             [z    ]
-        main       [x       ]
+        main  [train                        ][train                         ]
+        main  [u                           ] [w                            ]
+        main   [grow                  ] [d]   [shrink                 ] [d]
+        main    [y                   ]         [t                    ]
+        main     [t                 ]
+        main      [v     ]
         """,
         {
-            "i": "IteratorGetNextOp::DoCompute", "r": "Iterator::Root", "m": "Iterator::Root::Map", "z": "Iterator::Root::Batch",
-            "x": "InstantiatedCapturedFunction::Run",
+            "w": "$shop.py:3 fit_all", "y": "$polymorphic_function.py:852 _call", "t": "tf.function-graph_building",
+            "v": "$__autograph_generated_file1.py:6 tf__grow",
         },
     )  # fmt: skip
-    told = {key[1]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.INPUT}
-    assert told == {
-        "Iterator::Root::Map": [12, 0], "Iterator::Root::Batch": [0, 7], "Iterator::Root": [4, 1], "IteratorGetNextOp::DoCompute": [2, 3],
-    }  # fmt: skip
+    told = {key[1:3]: time for key, time in rows(parts(trace)).items() if key[0] == Cause.COMPILATION}
+    assert {who for who, _ in told} == {"grow", "shrink"}
+    assert {caller for _, caller in told} == {"update", "fit_all"}
 
 
 def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> None:

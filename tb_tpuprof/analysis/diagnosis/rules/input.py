@@ -41,8 +41,9 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     producer = next((one for one in evidence.beside if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES), None)
     waits_for_thread = producer is not None and culprit.name in ("get", "__next__", "wait", "acquire", "")
     where = f" in {culprit.title}" if culprit.name and culprit.kind in ("function", "annotation") else ""
-    if culprit.name.startswith("Iterator::"):
-        where = f", most of it in the stage `{culprit.name.rpartition('::')[2]}` of tf.data (`{culprit.name}`)"
+    if evidence.stage and culprit.kind != "function":
+        culprit = Culprit("stage", evidence.stage)
+        where = f", most of it for the stage `{evidence.stage}` of tf.data"
     if producer and waits_for_thread:
         culprit, where = producer.culprit, f": the thread that makes it spends its time in {producer.culprit.title}"
     fix = fix_for(FIXES, evidence)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.nesting import event_ends, parents, regions
+from tb_tpuprof.analysis.nesting import are_inside, event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.analysis.program_steps import main_calls
@@ -137,11 +137,19 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
     implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][owner]]
     rows = owner[implicit].astype(np.intp)
     group = groups(trace).group
-    rows = _by_start(trace, rows[group[rows] >= 0])
+    rows = _of_main_function(trace, _by_start(trace, rows[group[rows] >= 0]))
     counted = _counted(trace, event_class, rows)
     last = event_ends(trace, counted)[group[counted] == group[rows[-1]]] if len(rows) else np.empty(0, np.int64)
     end = int(trace.events["start_ps"][rows[-1]] + trace.events["duration_ps"][rows[-1]]) if len(rows) else 0
     return _Marked(rows, _tiled(trace, rows, group[rows].astype(np.int64), max(end, int(last.max(initial=0)))), "function")
+
+
+def _of_main_function(trace: Trace, rows: Rows) -> Rows:
+    """Where a loop runs several functions, such as one that evaluates now and then, the runs of its main one."""
+    mains = np.zeros(len(trace.metadata), np.bool_)
+    mains[trace.events["metadata"][main_calls(trace)]] = True
+    chosen: Rows = rows[are_inside(trace, rows, mains)] if mains.any() else rows[:0]
+    return chosen if len(chosen) > 2 else rows
 
 
 def _programs(trace: Trace, _event_class: Classes) -> _Marked:

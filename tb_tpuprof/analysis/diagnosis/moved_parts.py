@@ -20,15 +20,19 @@ from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tb_tpuprof.analysis.step_classes import TimeClass
 
 Int64s = npt.NDArray[np.int64]
-_PER_STEP = 0.8
+_PER_STEP, _SEVERAL = 0.8, 1.5
 _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait")
 _LEAST = 0.03  # of the step
 
 
 def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync]) -> tuple[Part, ...]:
-    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while something computes."""
+    """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while something computes.
+
+    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then.
+    """
     for sync in syncs[:1]:
-        lost = np.minimum(sync.after_ps, sync.computed_ps)
+        after = sync.after_ps if sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
+        lost = np.minimum(after, sync.computed_ps)
         whole = sum(int(part.time_ps.sum()) for part in parts)
         if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * whole:
             continue

@@ -308,7 +308,8 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     open_ = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[at] >= 0)
     cause = found.cause[mine]
     cause[open_] = known.claim[metadata[claim[at[open_]]]]
-    user = nearest(parent, origin == Origin.USER)
+    user = nearest(parent, (origin == Origin.USER) & ~_are_nameless(trace, metadata))
+    user = np.where(user >= 0, user, nearest(parent, origin == Origin.USER))
     entry = nearest(parent, (origin == Origin.USER) | _is_entry(origin, parent))
     is_call = (entry >= 0) & (origin[entry] != Origin.USER)
     plain = ~open_
@@ -374,6 +375,12 @@ def _strongest(claim: npt.NDArray[np.uint8], strength: npt.NDArray[np.uint8], pa
         found = nearest(parent, (claim > 0) & (strength == level))
         result = np.where(found >= 0, found, result)
     return result
+
+
+def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether frames have no names of their own (`<genexpr>`, `<listcomp>`, `<lambda>`): whoever is around them is called so."""
+    frames = (frame_of(metadata_names(trace)[row]) for row in metadata.tolist())
+    return np.array([frame is not None and frame.function.startswith("<") and frame.function != "<module>" for frame in frames], np.bool_)
 
 
 def _is_function(trace: Trace, of: LineContexts) -> npt.NDArray[np.bool_]:

@@ -45,13 +45,15 @@ _COVERED = 0.8
 @dataclass(frozen=True)
 class Sync:
     """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which nothing computed;
-    `computed_ps`: the time in which something did. `first_ps`, `last_ps`: one call, for the timeline.
+    `before_dispatch_ps`: as far as the step dispatches more work then; `computed_ps`: the time in which something did. `first_ps`,
+    `last_ps`: one call, for the timeline.
     """
 
     call: str
     culprit: Culprit
     per_step: Int64s
     after_ps: Int64s
+    before_dispatch_ps: Int64s
     computed_ps: Int64s
     first_ps: int
     last_ps: int
@@ -59,7 +61,10 @@ class Sync:
     def of_step(self, number: int) -> Sync:
         """The same of one step."""
         at = slice(number, number + 1)
-        return replace(self, per_step=self.per_step[at], after_ps=self.after_ps[at], computed_ps=self.computed_ps[at])
+        return replace(
+            self, per_step=self.per_step[at], after_ps=self.after_ps[at], before_dispatch_ps=self.before_dispatch_ps[at],
+            computed_ps=self.computed_ps[at],
+        )  # fmt: skip
 
 
 @once
@@ -75,28 +80,29 @@ def synchronizing(trace: Trace) -> tuple[Sync, ...]:
     own_ops = (outline.klass == TimeClass.HOST_COMPUTE) & (outline.named >= 0) & known.is_op[trace.events["metadata"][outline.event]]
     computed_by = pieces.spread(np.where(computing | own_ops, 0, -1))
     busy = union_cover(computed_by.start, computed_by.end)
-    found: dict[tuple[str, Culprit], list[tuple[int, int, int, int]]] = {}
+    found: dict[tuple[str, Culprit], list[tuple[int, int, int, int, int]]] = {}
     windows = windows_of(steps.start_ps, steps.duration_ps)
     for line in own_lines(trace, pieces).tolist():
-        for step, key, begin, end, until in _on_line(trace, int(line), windows, is_sync, busy):
-            free = until - end - int((busy(np.array([until])) - busy(np.array([end])))[0])
-            found.setdefault(key, []).append((step, begin, end, max(free, 0)))
+        for step, key, begin, end, until, goes_on in _on_line(trace, int(line), windows, is_sync, busy):
+            free = max(until - end - int((busy(np.array([until])) - busy(np.array([end])))[0]), 0)
+            found.setdefault(key, []).append((step, begin, end, free, free if goes_on else 0))
     computed = busy(steps.start_ps + steps.duration_ps) - busy(steps.start_ps)
     result = [_sync(key, table, len(steps), computed) for key, table in found.items()]
     return tuple(sorted(result, key=lambda sync: (-int(sync.after_ps.sum()), -int(sync.per_step.sum()))))
 
 
-def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int]], n: int, computed: Int64s) -> Sync:
-    step, begin, end, free = (np.array(column, np.int64) for column in zip(*table, strict=True))
-    after = np.bincount(step, weights=free, minlength=n).astype(np.int64)
+def _sync(key: tuple[str, Culprit], table: list[tuple[int, int, int, int, int]], n: int, computed: Int64s) -> Sync:
+    step, begin, end, free, followed = (np.array(column, np.int64) for column in zip(*table, strict=True))
+    after, before = (np.bincount(step, weights=times, minlength=n).astype(np.int64) for times in (free, followed))
     longest = int((end - begin).argmax())
-    return Sync(*key, np.bincount(step, minlength=n).astype(np.int64), after, computed, int(begin[longest]), int(end[longest]))
+    return Sync(*key, np.bincount(step, minlength=n).astype(np.int64), after, before, computed, int(begin[longest]), int(end[longest]))
 
 
 def _on_line(
     trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
-) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int]]:
-    """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again) of a thread's waits."""
+) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int, bool]]:
+    """(step, call and who calls it, start, end, until when its function or step goes on before it dispatches again, whether the step does
+    so at all) of a thread's waits."""
     of = line_contexts(trace, line)
     begin, last = of.start, of.start + of.duration
     outer = nearest(of.above, is_sync[of.metadata])
@@ -120,10 +126,11 @@ def _on_line(
             # A GPU goes on without its caller, so what the caller does next could be hidden, too.
             bound = min(bound, int(last[around])) if around >= 0 and not has_gpu else bound
         following = np.searchsorted(dispatches, end[at])
+        goes_on = following < len(dispatches) and int(dispatches[following]) < int(windows.end[step[at]])
         bound = min(bound, int(dispatches[following])) if following < len(dispatches) else bound
         call = _text(trace, int(of.metadata[of.context[row]]))
         culprit = _who(trace, int(of.metadata[of.context[who]])) if who >= 0 else Culprit("call", call)
-        yield int(step[at]), (call, culprit), int(start[at]), int(end[at]), max(bound, int(end[at]))
+        yield int(step[at]), (call, culprit), int(start[at]), int(end[at]), max(bound, int(end[at])), goes_on
 
 
 def _within(of: LineContexts, event: int, chosen: npt.NDArray[np.int32]) -> int:

@@ -223,7 +223,7 @@ def test_callbacks_without_frames_are_of_the_operation() -> None:
 
 
 def test_synchronization_behind_a_wait_names_the_call_its_caller_and_the_work() -> None:
-    sync = Sync("__float__", UPDATE, np.array([1, 2, 3]), columns(9, 9, 9), columns(9, 9, 9), 0, 1)
+    sync = Sync("__float__", UPDATE, np.array([1, 2, 3]), columns(9, 9, 9), columns(9, 9, 9), columns(9, 9, 9), 0, 1)
     given = evidence(part(Cause.SYNCHRONIZATION, 10, 20, 60, culprit=UPDATE, caller=REPORT, call="__float__"), syncs=(sync,))
     (one,) = found(Cause.SYNCHRONIZATION, given)
     check(one, UPDATE, 30, (25.5, 39))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,7 @@ LOSS, REPORT = function("loss"), function("report", "shop.py", 7)
 
 
 def sync(after: tuple[float, ...], computed: tuple[float, ...], per_step: tuple[int, ...] = (1, 1, 1)) -> Sync:
-    return Sync("__float__", LOSS, np.array(per_step, np.int64), columns(*after), columns(*computed), 0, 1)
+    return Sync("__float__", LOSS, np.array(per_step, np.int64), columns(*after), columns(*after), columns(*computed), 0, 1)
 
 
 def whole() -> tuple[Part, ...]:
@@ -65,6 +67,14 @@ def test_no_more_is_lost_than_there_is_computing_to_hide_it_behind() -> None:
 )
 def test_waits_that_cost_little_move_nothing(found: list[Sync], why: str) -> None:
     assert rows(behind_waits(whole(), found)) == rows(whole()), why
+
+
+def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_by_itself() -> None:
+    """Unless there are several: then what follows one of them could run before the next."""
+    last = replace(sync((20, 40, 30), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
+    assert rows(behind_waits(whole(), [last])) == rows(whole())
+    several = replace(last, per_step=np.array([2, 1, 2], np.int64))
+    assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 40, 30]
 
 
 GAP = Gap("PjitFunction(grow)", "PjitFunction(shrink)", columns(10, 15, 30), 0, 1)

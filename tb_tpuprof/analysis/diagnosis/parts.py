@@ -273,11 +273,13 @@ def told_of(trace: Trace, pieces: Pieces) -> Told:
     for number in np.unique(line).tolist():
         mine = np.flatnonzero(line == number)
         _tell_line(trace, pieces, mine, found)
-    copies = np.flatnonzero(
-        (found.cause == _NUMBER[Cause.TRANSFERS]) & (pieces.named < 0) & (found.culprit < 0) & (pieces.end > pieces.start)
-    )
-    if len(copies):
-        found.call[copies] = _called_meanwhile(trace, pieces, copies)
+    elsewhere = (pieces.named < 0) & (pieces.end > pieces.start)
+    copies = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.TRANSFERS]) & (found.culprit < 0))
+    found.call[copies] = _called_meanwhile(trace, pieces, copies)
+    compiles = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.COMPILATION]))
+    program = _called_meanwhile(trace, pieces, compiles)
+    found.culprit[compiles] = np.where(program >= 0, program, found.culprit[compiles])
+    found.call[compiles] = np.where(program >= 0, program, found.call[compiles])
     return found
 
 
@@ -328,7 +330,9 @@ def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:
     # The user's function is the culprit of its own time and of what it calls in libraries; what a cause has of its own goes first.
     culprit = np.where(row >= 0, row, named)
     by_named = np.isin(klass, (TimeClass.HOST_WAIT_LOADER, TimeClass.HOST_WAIT_INPUT)) & (named >= 0)
-    culprit[by_named] = named[by_named]
+    # A framework's function that hands over data is not whose loop it is.
+    theirs = np.isin(known.origin[np.maximum(named, 0)], (Origin.FRAMEWORK, Origin.LIBRARY)) & (row >= 0)
+    culprit[by_named & ~theirs] = named[by_named & ~theirs]
     annotated = (origin[np.maximum(at, 0)] == Origin.ANNOTATION) & plain
     culprit[annotated] = metadata[at[annotated]]
     program = nearest(parent, _is_program(trace, metadata) | _is_function(trace, of))

@@ -9,7 +9,8 @@ A loop that calls it several times in turn, each time with other work after it, 
     step     ├───────────────────────────────────────┤├─────────────── …
 
 Programs of JAX, or operations that TensorFlow runs eagerly. The main one is that whose calls are spread most evenly over the loop, and at
-least a millisecond apart on average: neither one of the many small programs of a step nor one that only every n-th step calls.
+least a millisecond apart on average (or their runs are): neither one of the many small programs of a step nor one that only every n-th
+step calls.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import are_inside, parents
 from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.program_runs import run_ends
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.intp]
@@ -82,6 +84,17 @@ def _n_phases(trace: Trace, calls: Rows) -> int:
     return next((every for every in range(2, _MOST_PHASES + 1) if all((every, at) in found for at in range(every))), 1)
 
 
+def _done(trace: Trace, rows: Rows) -> npt.NDArray[np.int64]:
+    """When the run of each call ended, in ps; 0 where that is not known. Calls of a thread that does not wait can all come at once."""
+    start = trace.events["start_ps"][rows]
+    order = np.argsort(start, kind="stable")
+    call, until = run_ends(trace)
+    at = np.searchsorted(start[order], trace.events["start_ps"][call], side="right") - 1
+    result = np.zeros(len(rows), np.int64)
+    np.maximum.at(result, order[at[at >= 0]], until[at >= 0])
+    return result
+
+
 def _main(trace: Trace, rows: Rows) -> Rows:
     """Of calls those of one name (see the module's picture)."""
     line = trace.event_line[rows]
@@ -89,11 +102,12 @@ def _main(trace: Trace, rows: Rows) -> Rows:
     name = trace.metadata["name"][trace.events["metadata"][rows]]
     found, which, count = np.unique(name, return_inverse=True, return_counts=True)
     start = trace.events["start_ps"][rows].astype(np.int64)
-    begin, end = int(start.min(initial=0)), int(start.max(initial=0))
+    begin, end, done = int(start.min(initial=0)), int(start.max(initial=0)), _done(trace, rows)
     pause = np.full(len(found), np.iinfo(np.int64).max)
     for i in np.flatnonzero(count >= _FEW).tolist():
         mine = np.sort(start[which == i])
-        if mine[-1] - mine[0] >= _LEAST_PS * (len(mine) - 1):
+        last = max(int(mine[-1]), int(done[which == i].max()))
+        if last - mine[0] >= _LEAST_PS * (len(mine) - 1):
             pause[i] = int(np.diff(np.concatenate(([begin], mine, [end]))).max())
     if not len(pause) or pause.min() == np.iinfo(np.int64).max:
         return rows[:0]

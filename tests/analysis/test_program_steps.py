@@ -114,6 +114,22 @@ def test_annotated_steps_win() -> None:
     assert (steps(trace).duration_ps / COLUMN_PS).tolist() == [18, 18]
 
 
+def test_calls_that_come_at_once_are_as_far_apart_as_their_runs() -> None:
+    """Four calls in 2 ms of a thread that never waits; their runs take 3, 4, 2 and 3 ms."""
+    trace = trace_of(
+        """
+        main  [g ][g ][g ][g ]
+        main   [c] [c] [c] [c]
+        pool    [r            ][r                 ][r       ][r            ]
+        """,
+        {"c": "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", "r": "dot.3"},
+        {"r": [{"run_id": number, "hlo_op": "dot.3"} for number in (4, 5, 6, 7)]},
+        COLUMN_PS // 2,
+    )
+    assert (trace.events["start_ps"][main_calls(trace)] * 2 // COLUMN_PS).tolist() == [6, 10, 14, 18]
+    assert len(steps(trace)) == 4
+
+
 TURNS = "[g ] [u    ] [g ] [v   ] [g ] [s  ] "
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.cpu_events import cpu_events
 from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.memo import once
@@ -219,7 +220,7 @@ def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.N
     windows = marked.windows
     rows = _counted(trace, event_class, marked.rows if marked.source == "annotation" else marked.rows[:0], marked.source != "program")
     rows = rows[~np.isin(trace.event_line[rows], lines)]
-    start, end = trace.events["start_ps"][rows], event_ends(trace, rows)
+    start, end = trace.events["start_ps"][rows], _worked_until(trace, rows, event_ends(trace, rows))
     if not by_group and (windows.start[1:] >= windows.end[:-1]).all():
         which, at, start, end = clipped(start, end, windows)
         if windows.how == "annotated":
@@ -233,6 +234,24 @@ def _elsewhere(trace: Trace, marked: _Marked, event_class: Classes, lines: npt.N
         which = np.flatnonzero(windows.group[spot] == group)
         at, start, end = spot[which].astype(np.int64), start[which], end[which]
     return Pieces(start, end, event_class[rows[which]], at, np.full(len(which), -1, np.int64), rows[which].astype(np.int64))
+
+
+def _worked_until(trace: Trace, rows: Rows, end: Int64s) -> Int64s:
+    """When each event's work ended: a region in which a thread runs operations ends with the last of them.
+
+    The mark of a region's end comes when the thread runs again, which can be long after.
+    """
+    task, ops = regions(trace), cpu_events(trace)
+    at = np.searchsorted(task.event, ops.event) - 1
+    at[at >= 0] = np.where(trace.event_line[task.event[at[at >= 0]]] == trace.event_line[ops.event[at >= 0]], at[at >= 0], -1)
+    last = np.zeros(len(task.event), np.int64)
+    np.maximum.at(last, at[at >= 0], ops.stop_ps[at >= 0])
+    which = np.searchsorted(task.event, rows)
+    known = which < len(task.event)
+    known[known] = (task.event[which[known]] == rows[known]) & (last[which[known]] > 0)
+    result: Int64s = end.copy()
+    result[known] = np.minimum(end[known], last[which[known]])
+    return result
 
 
 def _in_bodies(trace: Trace, marked: _Marked) -> Pieces:

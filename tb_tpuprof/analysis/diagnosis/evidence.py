@@ -125,10 +125,10 @@ def host_evidence(trace: Trace) -> HostEvidence:
 
 
 def _stage(trace: Trace, parts: Sequence[Part]) -> str:
-    """The long name of the bottleneck of the pipeline that the steps wait for most, as the tf.data page has it."""
+    """The bottleneck of the pipeline that the steps wait for most, as the tf.data page has it."""
     waits = sum(int(part.time_ps.sum()) for part in parts if part.klass == TimeClass.HOST_WAIT_INPUT)
     if waits < _LEAST * sum(int(part.time_ps.sum()) for part in parts):
         return ""
     pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
     stage = pipeline.bottleneck_stage if pipeline else None
-    return stage.long_name if stage else ""
+    return stage.name if stage else ""

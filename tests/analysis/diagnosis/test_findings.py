@@ -153,9 +153,9 @@ def test_a_fetch_is_a_stage() -> None:
 
 def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
     parts = [part(Cause.INPUT, 20, 40, 60, culprit=Culprit("call", "IteratorGetNextOp::DoCompute"))]
-    (one,) = found(Cause.INPUT, evidence(*parts, stage="Iterator::Root::Prefetch::Map"))
-    check(one, Culprit("stage", "Iterator::Root::Prefetch::Map"), 40, (34, 50))
-    (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Iterator::Root::Map"))
+    (one,) = found(Cause.INPUT, evidence(*parts, stage="Map"))
+    check(one, Culprit("stage", "Map"), 40, (34, 50))
+    (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Map"))
     assert of_function.culprit == BATCHES
 
 

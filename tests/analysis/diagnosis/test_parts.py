@@ -287,3 +287,24 @@ def test_a_copy_on_another_thread_is_a_copy_and_the_work_around_it_work() -> Non
     assert found[Cause.TRANSFERS, "grow"] == [7, 0]
     assert found[Cause.TRANSFERS, "shrink"] == [0, 3]
     assert found[Cause.COMPUTE, ""] == [23 - 7, 13 - 3]
+
+
+def test_a_region_that_runs_operations_ends_with_the_last_of_them() -> None:
+    """Its mark comes when the thread runs again, 14 µs later; a region without operations lasts until its mark."""
+    trace = trace_of(
+        """
+        main  [train                                 ][train               ]
+        main  [o]                 [u                ] [o]
+        pool    [r][q      ][q   ]               [x]    [r]          [x]
+        """,
+        {"o": "send", "q": "dot.3", "r": "ThreadpoolListener::StartRegion", "x": "ThreadpoolListener::StopRegion"},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "r": [{"_ct": 1, "_c": 1}, {"_ct": 1, "_c": 2}],
+            "q": {"hlo_op": "dot.3"},
+        },
+    )
+    found = {(key[0], key[1]): time for key, time in rows(parts(trace)).items()}
+    assert found[Cause.COMPUTE, ""][0] == 18
+    assert found[Cause.PYTHON, "update"] == [19, 0]
+    assert found[Cause.COMPUTE, ""][1] == 13

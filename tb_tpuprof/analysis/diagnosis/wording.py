@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence
 from tb_tpuprof.analysis.diagnosis.parts import Part
@@ -64,6 +66,11 @@ def by_culprit(parts: Sequence[Part]) -> list[tuple[Culprit, list[Part]]]:
 def total(parts: Sequence[Part]) -> float:
     """Their time per step."""
     return sum(part.mean_ps for part in parts)
+
+
+def usual(parts: Sequence[Part]) -> float:
+    """Their time in the median step."""
+    return float(np.median(np.sum([part.time_ps for part in parts], axis=0))) if parts else 0.0
 
 
 def shown(evidence: HostEvidence, parts: Sequence[Part], text: str) -> tuple[Evidence, ...]:

@@ -245,6 +245,13 @@ def test_synchronization_while_nothing_computes_is_another_finding() -> None:
     assert "turns" in turns.sentence
 
 
+def test_synchronization_in_one_step_alone_is_the_schedulers() -> None:
+    late = part(Cause.SYNCHRONIZATION, 0, 0, 60, klass=TimeClass.HOST_COMPUTE, culprit=UPDATE, call="__float__")
+    assert found(Cause.SYNCHRONIZATION, evidence(late)) == []
+    often = replace(late, time_ps=columns(0, 12, 48))
+    assert len(found(Cause.SYNCHRONIZATION, evidence(often))) == 1
+
+
 def test_transfers_are_of_each_function() -> None:
     given = evidence(
         part(Cause.TRANSFERS, 10, 20, 60, culprit=Culprit("call", "DevicePut"), caller=UPDATE),

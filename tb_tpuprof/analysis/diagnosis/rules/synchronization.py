@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
-from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, python_option, shown, time_and_share, total, usual
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 
 FIXES = {
@@ -31,6 +31,7 @@ FIXES = {
 }  # fmt: skip
 
 _BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
+_LEAST_USUAL = 0.02
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -42,7 +43,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         _TURNS if takes_turns else _IDLE: [part for part in mine if part.klass in COMPUTES],
     }
     for kind, parts in kinds.items():
-        if total(parts) and (evidence.kind == "CPU" or kind == _TURNS):  # else device_waits.py
+        is_usual = kind != _IDLE or usual(parts) >= _LEAST_USUAL * evidence.step_ps  # not the scheduler's, in a step now and then
+        if total(parts) and is_usual and (evidence.kind == "CPU" or kind == _TURNS):  # else device_waits.py
             yield _finding(evidence, parts, kind)
 
 

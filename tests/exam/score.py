@@ -81,7 +81,7 @@ def _details(truth: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], pl
         found["is_order_right"] = len(findings) > 1 and findings[1]["cause"] in truth["accepted"][1 - place]
     measured = truth.get("second_gain_s" if place else "gain_s")
     if measured is not None and truth.get("gain_noise_s", 0.0) < QUIET * measured:
-        found |= gain(first.get("gain_ps"), measured)
+        found |= gain(first.get("gain_ps"), measured, truth.get("gain_noise_s", 0.0))
     return found
 
 
@@ -130,13 +130,13 @@ def _culprit_text(finding: Mapping[str, Any]) -> str:
     return " ".join(str(culprit[key]) for key in ("name", "file", "line") if culprit.get(key)) or "nobody"
 
 
-def gain(told_ps: Sequence[float] | None, measured_s: float) -> dict[str, Any]:
-    """How the told interval lies to the measured gain: the error of its middle is a share of the gain."""
+def gain(told_ps: Sequence[float] | None, measured_s: float, noise_s: float = 0.0) -> dict[str, Any]:
+    """How the told interval lies to the measured gain, which is known to within its noise: the error of its middle is a share of the gain."""
     if told_ps is None:
         return {"has_gain": False}
     low, high = (bound / PS_PER_S for bound in told_ps)
     error = abs((low + high) / 2 / measured_s - 1)
-    return {"has_gain": True, "is_gain_inside": low <= measured_s <= high, "gain_error": error}
+    return {"has_gain": True, "is_gain_inside": low - noise_s <= measured_s <= high + noise_s, "gain_error": error}
 
 
 def sums_to_step(answer: Answer) -> bool:

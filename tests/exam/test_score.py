@@ -190,6 +190,8 @@ def test_gain() -> None:
     assert gain([0.010 * PS, 0.014 * PS], 0.012) == {"has_gain": True, "is_gain_inside": True, "gain_error": pytest.approx(0)}
     assert gain([0.010 * PS, 0.014 * PS], 0.016) == {"has_gain": True, "is_gain_inside": False, "gain_error": pytest.approx(0.25)}
     assert gain([0.013 * PS, 0.015 * PS], 0.010) == {"has_gain": True, "is_gain_inside": False, "gain_error": pytest.approx(0.4)}
+    assert gain([0.010 * PS, 0.014 * PS], 0.016, 0.0025)["is_gain_inside"]
+    assert not gain([0.010 * PS, 0.014 * PS], 0.016, 0.0015)["is_gain_inside"]
     assert gain(None, 0.012) == {"has_gain": False}
 
 

@@ -131,7 +131,7 @@ def _culprit_text(finding: Mapping[str, Any]) -> str:
 
 
 def gain(told_ps: Sequence[float] | None, measured_s: float, noise_s: float = 0.0) -> dict[str, Any]:
-    """How the told interval lies to the measured gain, which is known to within its noise: the error of its middle is a share of the gain."""
+    """How the told interval lies to the gain as measured, to within its noise; the error of its middle is a share of the gain."""
     if told_ps is None:
         return {"has_gain": False}
     low, high = (bound / PS_PER_S for bound in told_ps)

@@ -98,7 +98,12 @@ def is_class_right(truth: Mapping[str, Any], answer: Answer, place: int = 0) -> 
         return False
     if _names(first, truth["accepted"][place]):
         return True
-    return truth["hidden"][place] and first["cause"] == "not_recorded" and bool(_PYTHON.search(first.get("capture_option") or ""))
+    return truth["hidden"][place] and asks_for_python(first)
+
+
+def asks_for_python(finding: Mapping[str, Any]) -> bool:
+    """Whether it says that the time was not recorded, and that the Python tracer would."""
+    return finding["cause"] == "not_recorded" and bool(_PYTHON.search(finding.get("capture_option") or ""))
 
 
 def classes(finding: Mapping[str, Any]) -> list[str]:

@@ -55,7 +55,7 @@ def job(folder: Path, cause: str) -> dict[str, Any]:
     places = [{"name": name, "file": file, "line": line, "last_line": line}] if file else []
     culprits = [{"function": name, "names": [name], "places": places, "visible": True}] if cause else []
     mechanisms = [UNSEEN_WITHOUT.get(cause, "")] if cause else []
-    found = truth(cause, culprits=culprits, mechanisms=mechanisms, hidden=[False] * len(culprits), step_s=0.03)
+    found = truth(cause, culprits=culprits, mechanisms=mechanisms, annotated=True, hidden=[False] * len(culprits), step_s=0.03)
     (folder / "truth.json").write_text(json.dumps(found), "utf-8")
     return found
 
@@ -167,11 +167,17 @@ def test_a_culprit_counts_only_where_it_can_be_seen() -> None:
 
 
 def test_what_a_profile_without_frames_can_show() -> None:
-    seen = truth(mechanisms=["python loop"])
+    def hidden(mechanism: str, profile: bytes = b"", is_annotated: bool = True) -> bool:
+        (found,) = unseen(truth(mechanisms=[mechanism], annotated=is_annotated), profile)["hidden"]
+        return bool(found)
+
+    seen = truth(mechanisms=["python loop"], annotated=True)
     assert unseen(seen, b"..hop..")["culprits"][0]["visible"] is True
-    blind = unseen(seen, b"....")
-    assert (blind["culprits"][0]["visible"], blind["hidden"]) == (False, [True])
-    assert unseen(truth(mechanisms=["small operations one by one"]), b"")["hidden"] == [False]
+    assert unseen(seen, b"....")["culprits"][0]["visible"] is False
+    assert hidden("python loop")
+    assert not hidden("small operations one by one")
+    assert [hidden("item in a function", is_annotated=one) for one in (True, False)] == [False, True]
+    assert [hidden("tf.data map", profile) for profile in (b"Iterator::Root", b"")] == [False, True]
     assert seen["hidden"] == [False]
 
 

@@ -19,7 +19,7 @@ from tests.exam.jobs import PLANTED
 from tests.exam.score import Answer, Mark, asks_for_python, is_culprit_right, mark, truths
 
 _HOST, _FRAME = b"/host:", b"$"
-_BLIND = {part.name: part.needs_python for part in PLANTED}
+_PARTS = {part.name: part for part in PLANTED}
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,16 @@ def compared(truth: Mapping[str, Any], job_folder: Path) -> Pair | None:
 def unseen(truth: Mapping[str, Any], profile: bytes) -> dict[str, Any]:
     """The truth of a job of which only this profile is known: who can be seen in it, and which causes it cannot show."""
     culprits = [{**one, "visible": one["visible"] and any(name.encode() in profile for name in one["names"])} for one in truth["culprits"]]
-    hidden = [old or _BLIND.get(name, False) for old, name in zip(truth["hidden"], truth["mechanisms"], strict=True)]
+    hidden = [old or _is_hidden(name, truth, profile) for old, name in zip(truth["hidden"], truth["mechanisms"], strict=True)]
     return {**truth, "culprits": culprits, "hidden": hidden}
+
+
+def _is_hidden(mechanism: str, truth: Mapping[str, Any], profile: bytes) -> bool:
+    """As the runner has it for jobs whose Python was not traced."""
+    part = _PARTS.get(mechanism)
+    if "tf.data" in mechanism and b"Iterator::" not in profile:
+        return True
+    return part is not None and (part.needs_python or (part.is_async and not truth["annotated"]))
 
 
 def pair(truth: Mapping[str, Any], frames: Answer, blind: Mapping[str, Any], none: Answer) -> Pair:

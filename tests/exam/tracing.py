@@ -109,11 +109,11 @@ def _more(frames: Mark, none: Mark) -> Iterator[tuple[str, bool | None, bool | N
 
 
 def rank(found: Mark, answer: Answer) -> int:
-    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing; 0: it is wrong."""
+    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing, about a job that has a cause; 0: it is wrong."""
     first = next(iter(answer.get("findings") or ()), None)
     if found.is_right:
         return 2
-    return int(first is not None and asks_for_python(first))
+    return int(bool(found.cause) and first is not None and asks_for_python(first))
 
 
 def specificity(truth: Mapping[str, Any], answer: Answer) -> int:

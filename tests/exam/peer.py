@@ -6,7 +6,8 @@ Runs under the peer's Python and imports nothing of this project. Each job's ans
   may be read as (SENTENCES); one sentence may be right in several ways (`also`). Tips that every run gets name nothing.
 - Where one part of its step time is larger than all others and is called by a cause's name (PARTS), that counts, too, and so does the
   operation that takes most time (OPERATIONS), though a reader finds it two pages further on.
-- Findings stand in the order of their shares. "NOT input-bound" is a calm verdict, "No step time measured" is none.
+- Findings stand in the order of their shares; below 5 % they are no alarm. "NOT input-bound" is a calm verdict, "No step time measured"
+  is none.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("PyFunc", ("callbacks", "python")),
     ("EagerPyFunc", ("callbacks", "python")),
 )
-LEAST = 0.05  # what the peer calls moderate; an operation below it is none that anyone would look at
+LEAST = 0.05  # what the peer calls moderate: the least that is an alarm, and that an operation must take to be looked at
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _STATEMENTS = ("statement", "kernel_launch_statement", "all_other_statement", "device_collectives_statement")
 _PS_PER_MS = 1e9
@@ -70,9 +71,10 @@ def answer(pages: Mapping[str, Sequence[Table]]) -> dict[str, Any]:
     step_ms = float(averages.get("steptime_ms_average") or 0.0)
     findings = [*_said(texts), *_largest_part(averages, step_ms), *_largest_operation(pages.get("framework_op_stats") or [])]
     findings.sort(key=lambda one: -one["share"])
-    is_calm = any("NOT input-bound" in text for text in texts)
+    is_alarm = any(one["share"] >= LEAST for one in findings)
+    is_calm = bool(findings) or any("NOT input-bound" in text for text in texts)
     return {
-        "level": "bad" if findings else "good" if is_calm else "unknown",
+        "level": "bad" if is_alarm else "good" if is_calm else "unknown",
         "text": " ".join(texts),
         "step_time_ps": step_ms * _PS_PER_MS or None,
         "n_steps": len(overview[1]["rows"]) if len(overview) > 1 and overview[1] else 0,

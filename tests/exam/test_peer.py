@@ -95,6 +95,13 @@ def test_knowing_nothing_is_no_false_alarm() -> None:
     assert "Causes sum to the step: —. Step time, median error: 0%." in lines
 
 
+def test_a_small_share_is_no_alarm() -> None:
+    found = answer(pages(OTHERS.replace("96.1", "3.4"), 12, steptime_ms_average=40.0))
+    assert (found["level"], len(found["findings"])) == ("good", 1)
+    assert mark(truth("", target=[0.0, 0.0]), found).is_right
+    assert mark(truth("input"), found).is_right
+
+
 def test_what_the_peer_does_not_say_is_not_asked() -> None:
     found = mark(truth("input"), answer(pages(BOUND)))
     assert found.is_right

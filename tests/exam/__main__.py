@@ -1,14 +1,17 @@
 """`python -m tests.exam run --seed N --out DIR [--only PATTERN] [--removed]`, `python -m tests.exam score DIR`,
-`python -m tests.exam met DIR`."""
+`python -m tests.exam met DIR`, `python -m tests.exam peer DIR`, `python -m tests.exam tracing DIR`."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+from bench.environments import ROOT, peer_python
+from tests.exam import tracing
 from tests.exam.jobs import jobs
 from tests.exam.runner import PATIENCE_S, run
 from tests.exam.score import explained, marks, met, ready, report, truths
@@ -35,6 +38,11 @@ def run_all(options: argparse.Namespace) -> int:
     return n_failed
 
 
+def ask_peer(folder: Path) -> int:
+    """Write what xprof says of a folder's jobs, for `score DIR --answers peer.json`; its Python has nothing of this project."""
+    return subprocess.run([peer_python(), "-m", "tests.exam.peer", str(folder.absolute())], cwd=ROOT, check=False).returncode
+
+
 def main() -> int:
     """Run or score."""
     parser = argparse.ArgumentParser(prog="python -m tests.exam", description="jobs with planted causes, and the score of their diagnoses")
@@ -52,10 +60,20 @@ def main() -> int:
     )
     shares = commands.add_parser("met", help="which shares the jobs of a folder really have")
     shares.add_argument("folder", type=Path)
+    peers = commands.add_parser("peer", help="write what xprof says of the jobs of a folder: peer.json of each job")
+    peers.add_argument("folder", type=Path)
+    frames = commands.add_parser("tracing", help="diagnose the jobs of a folder with and without their Python frames")
+    frames.add_argument("folder", type=Path)
     options = parser.parse_args()
     if options.command == "met":
         print(met(truths(options.folder)))
         return 0
+    if options.command == "peer":
+        return ask_peer(options.folder)
+    if options.command == "tracing":
+        found = tracing.pairs(options.folder)
+        print(tracing.report(found))
+        return int(any(one.worse for one in found if not one.frames.is_small))
     if options.command == "score":
         print(report(marks(options.folder, ready(options.answers) if options.answers else explained)))
         return 0

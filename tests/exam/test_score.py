@@ -234,7 +234,7 @@ def some() -> list[Mark]:
 
 def test_report_counts() -> None:
     lines = report(some()).splitlines()
-    assert "Healthy jobs: 2, false alarms: 1." in lines
+    assert "Healthy jobs: 2, false alarms: 1, without a verdict: 0." in lines
     assert "Causes sum to the step: 5 of 5 (100%). Step time, median error: 0%." in lines
     assert "| python | 2 | 1 of 2 (50%) | 1 of 1 (100%) | — | — | 1 of 1 (100%) | 1 of 1 (100%) | 0% |" in lines
     assert "| input | 1 | 1 of 1 (100%) | 1 of 1 (100%) | — | — | 0 of 1 (0%) | 1 of 1 (100%) | 100% |" in lines

@@ -1,0 +1,158 @@
+"""More tracing never makes an answer worse: the same profiles with and without what the Python tracer added to them.
+
+Two runs of a job differ in more than their tracing. So each profile that has Python frames is diagnosed twice, as it was recorded and with
+its frames taken out; what is right without them must be right with them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.why import diagnosis, plain
+from tests.exam.jobs import PLANTED
+from tests.exam.score import Answer, Mark, asks_for_python, is_culprit_right, mark, truths
+
+_HOST, _FRAME = b"/host:", b"$"
+_PARTS = {part.name: part for part in PLANTED}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two answers about one job, marked, and in what the one with frames is worse."""
+
+    label: str
+    frames: Mark
+    none: Mark
+    frames_text: str
+    none_text: str
+    worse: tuple[str, ...]
+
+
+def without_frames(data: bytes) -> tuple[bytes, int]:
+    """An XSpace without the events of Python functions, and how many those were. All else stays, the functions' empty lines too."""
+    space, n_dropped = xspace_class().FromString(data), 0
+    for plane in space.planes:
+        if not plane.name.startswith(_HOST):
+            continue
+        frames = {entry.key for entry in plane.event_metadata if entry.value.name.startswith(_FRAME)}
+        for line in plane.lines:
+            kept = [event for event in line.events if event.metadata_id not in frames]
+            if len(kept) < len(line.events):
+                n_dropped += len(line.events) - len(kept)
+                _replace(line.events, kept)
+        if frames:
+            _replace(plane.event_metadata, [entry for entry in plane.event_metadata if entry.key not in frames])
+    return space.SerializeToString(), n_dropped
+
+
+def _replace(field: Any, kept: Sequence[Any]) -> None:
+    del field[:]
+    field.extend(kept)
+
+
+def diagnosed(run_dir: Path) -> Answer:
+    """This project's diagnosis, of which nothing is kept on disk."""
+    return plain(diagnosis(Session(str(run_dir), cache=False)))
+
+
+def compared(truth: Mapping[str, Any], job_folder: Path) -> Pair | None:
+    """A job's profile with and without its frames; None where it has none."""
+    (run_dir,) = (job_folder / "plugins" / "profile").iterdir()
+    with tempfile.TemporaryDirectory() as space:
+        n_dropped, profile = 0, b""
+        for path in sorted(run_dir.glob("*.xplane.pb")):
+            data, n = without_frames(path.read_bytes())
+            (Path(space) / path.name).write_bytes(data)
+            n_dropped, profile = n_dropped + n, profile + data
+        if not n_dropped:
+            return None
+        return pair(truth, diagnosed(run_dir), unseen(truth, profile), diagnosed(Path(space)))
+
+
+def unseen(truth: Mapping[str, Any], profile: bytes) -> dict[str, Any]:
+    """The truth of a job of which only this profile is known: who can be seen in it, and which causes it cannot show."""
+    culprits = [{**one, "visible": one["visible"] and any(name.encode() in profile for name in one["names"])} for one in truth["culprits"]]
+    hidden = [old or _is_hidden(name, truth, profile) for old, name in zip(truth["hidden"], truth["mechanisms"], strict=True)]
+    return {**truth, "culprits": culprits, "hidden": hidden}
+
+
+def _is_hidden(mechanism: str, truth: Mapping[str, Any], profile: bytes) -> bool:
+    """As the runner has it for jobs whose Python was not traced."""
+    part = _PARTS.get(mechanism)
+    if "tf.data" in mechanism and b"Iterator::" not in profile:
+        return True
+    return part is not None and (part.needs_python or (part.is_async and not truth["annotated"]))
+
+
+def pair(truth: Mapping[str, Any], frames: Answer, blind: Mapping[str, Any], none: Answer) -> Pair:
+    """Both answers, each held against what its profile can show."""
+    marks = mark(truth, frames), mark(blind, none)
+    worse = []
+    if rank(marks[0], frames) < rank(marks[1], none):
+        worse.append("cause")
+    elif marks[1].is_right and truth["cause"] and specificity(truth, frames) < specificity(truth, none):
+        worse.append("culprit")
+    worse += [what for what, before, after in _more(*marks) if before and not after]
+    return Pair(truth["label"], *marks, told(frames), told(none), tuple(worse))
+
+
+def _more(frames: Mark, none: Mark) -> Iterator[tuple[str, bool | None, bool | None]]:
+    """What else may become worse: before, and with frames."""
+    yield "host", none.is_host_right, frames.is_host_right
+    yield "order", none.is_order_right, frames.is_order_right
+
+
+def rank(found: Mark, answer: Answer) -> int:
+    """2: the cause is right; 1: the answer asks for the Python tracer instead of guessing, about a job that has a cause; 0: it is wrong."""
+    first = next(iter(answer.get("findings") or ()), None)
+    if found.is_right:
+        return 2
+    return int(bool(found.cause) and first is not None and asks_for_python(first))
+
+
+def specificity(truth: Mapping[str, Any], answer: Answer) -> int:
+    """How much the first finding gives of a culprit who can be seen.
+
+    1 for the right name and one more each for file and line, 0 where it names nobody, -1 where it names somebody else.
+    """
+    first = next(iter(answer.get("findings") or ()), {})
+    culprit, known = first.get("culprit") or {}, [one for one in truth["culprits"] if one["visible"]]
+    if not known or not culprit.get("name"):
+        return 0
+    return sum(bool(culprit.get(key)) for key in ("name", "file", "line")) if any(is_culprit_right(one, culprit) for one in known) else -1
+
+
+def told(answer: Answer) -> str:
+    """The first finding, or that there is none."""
+    findings = answer.get("findings") or []
+    if not findings:
+        return f"nothing ({answer['level']})"
+    first = findings[0]
+    culprit = first.get("culprit") or {}
+    whose = " ".join(str(culprit[key]) for key in ("name", "file", "line") if culprit.get(key))
+    return f"{first['cause']}{f' by `{whose}`' if whose else ''} ({first['share']:.0%})"
+
+
+def pairs(folder: Path) -> list[Pair]:
+    """All jobs of a folder that have frames."""
+    found = (compared(truth, folder / truth["name"]) for truth in truths(folder))
+    return [one for one in found if one is not None]
+
+
+def report(found: Iterable[Pair]) -> str:
+    """All of it as Markdown; jobs whose cause came out small are left out, as in the score."""
+    counted = [one for one in found if not one.frames.is_small]
+    worse = [one for one in counted if one.worse]
+    right = [sum(mark.is_right for mark in marks) for marks in ([one.frames for one in counted], [one.none for one in counted])]
+    lines = [
+        f"Jobs with Python frames: {len(counted)}. Right with them: {right[0]}, without them: {right[1]}. Worse with them: {len(worse)}."
+    ]
+    for one in worse:
+        lines += [f"- {one.label}: worse {' and '.join(one.worse)}", f"  - without: {one.none_text}", f"  - with: {one.frames_text}"]
+    return "\n".join(lines)

@@ -37,7 +37,8 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Covered = Callable[[Int64s], Int64s]
-_NEAR = 0.02  # of the step
+_SHORT = 0.005  # of the step: whoever has the result after so little did not wait for it
+_NEAR = 0.02
 _LONG = 0.05
 _COVERED = 0.8
 
@@ -111,6 +112,8 @@ def _on_line(
     table = np.array([named, begin[named], last[named]], np.int64)
     event, start, end = np.concatenate((table, _silent(trace, of, outer >= 0, windows, busy), _awaited(trace, of, windows, busy)), axis=1)
     step = step_at(windows, start)
+    waited = end - start >= _SHORT * np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 0)
+    event, start, end, step = event[waited], start[waited], end[waited], step[waited]
     user = nearest(of.above, origins(names_of(trace).origin[of.metadata], of.above) == Origin.USER)
     dispatches = np.sort(np.concatenate((begin[np.flatnonzero(_is_dispatch(trace)[of.metadata][of.context])], start)))
     has_gpu = bool(planes(trace).gpus)

@@ -157,6 +157,10 @@ def test_waiting_for_tf_data_is_of_the_stage_that_its_page_names() -> None:
     check(one, Culprit("stage", "Map"), 40, (34, 50))
     (of_function,) = found(Cause.INPUT, evidence(part(Cause.INPUT, 20, 40, 60, culprit=BATCHES), stage="Map"))
     assert of_function.culprit == BATCHES
+    # Who iterates is not who is slow.
+    loop = part(Cause.INPUT, 20, 40, 60, culprit=UPDATE, call="iterator_get_next", klass=TimeClass.HOST_WAIT_INPUT)
+    (of_stage,) = found(Cause.INPUT, evidence(loop, stage="Map"))
+    assert of_stage.culprit == Culprit("stage", "Map")
 
 
 def test_compilation_is_of_each_program_with_how_many_steps_compile_it() -> None:

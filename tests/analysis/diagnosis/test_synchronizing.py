@@ -161,3 +161,17 @@ def test_a_wait_that_only_a_look_at_the_result_ends() -> None:
     (sync,) = synchronizing(trace)
     assert (sync.call, sync.culprit.kind, sync.per_step.tolist()) == ("CommonPjRtBuffer::Await", "call", [1, 0])
     assert us(sync.after_ps) == [38, 0]
+
+
+def test_whoever_has_the_result_at_once_did_not_wait_for_it() -> None:
+    """TensorFlow computes before it returns: reading a value afterwards takes 3 of 607 columns; in the second step it waits for 12."""
+    trace = trace_of(
+        f"""
+        main  [train{" " * 600}][train{" " * 600}]
+        main  [u{" " * 590}]     [u{" " * 590}]
+        main   [d{" " * 300}][a][s{" " * 200}]           [d{" " * 300}][a         ][s{" " * 200}]
+        """,
+        {**LEGEND, "s": "$time sleep"},
+        {"d": {"hlo_op": "dot.3"}},
+    )
+    assert [sync.per_step.tolist() for sync in synchronizing(trace)] == [[0, 1]]

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.step_classes import TimeClass
 
 FIXES = {
     JAX: Fix(
@@ -41,7 +42,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     producer = next((one for one in evidence.beside if one.hands_over and one.culprit.name and one.running + one.waiting > _PRODUCES), None)
     waits_for_thread = producer is not None and culprit.name in ("get", "__next__", "wait", "acquire", "")
     where = f" in {culprit.title}" if culprit.name and culprit.kind in ("function", "annotation") else ""
-    if evidence.stage and culprit.kind != "function":
+    waits_for_stage = max(mine, key=lambda part: part.mean_ps).klass == TimeClass.HOST_WAIT_INPUT
+    if evidence.stage and (waits_for_stage or culprit.kind != "function"):
         culprit = Culprit("stage", evidence.stage)
         where = f", most of it for the stage `{evidence.stage}` of tf.data"
     if producer and waits_for_thread:

@@ -92,7 +92,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     told = ("input", "other", "host_wait")
     others = tuple(_sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told)
-    others += _first_step(steps)
+    others += first_step(steps)
     if waits.severity:
         return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), others)
     seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
@@ -111,7 +111,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
 
 
-def _first_step(steps: Steps) -> tuple[str, ...]:
+def first_step(steps: Steps) -> tuple[str, ...]:
     """That the first step, which is left out, waited long for data."""
     if not steps.first or not steps.first.fills_a_buffer:
         return ()
@@ -258,7 +258,7 @@ def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER and framework in ("", TENSORFLOW):
         details.append(f"{format_fraction(eager)} of the operations' time on the device ran eagerly: tf.function may save time.")
-    details += _first_step(steps)
+    details += first_step(steps)
     if len(steps) > 1:
         ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
         if ratio > 2:

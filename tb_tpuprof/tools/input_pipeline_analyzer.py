@@ -137,7 +137,7 @@ def _verdict(judged: Finding, known: tuple[InputPipeline, JobLimits | None], adv
     """The finding, then what it is made of: the host, the core and the work on the host that cost most; links of the advice."""
     found, limits = known
     on_host = [loader] if loader else _on_host(found, judged.level)
-    details = [*_worst_host(found, limits is None), *_worst_core(found), *on_host, *judged.details]
+    details = [*_worst_host(found, limits is None), *_worst_core(found), *on_host, *judged.more]
     next_steps = []
     if judged.level in ("warn", "bad") and len(found.hosts) == 1:
         worst = int(found.steps.category_ps(judged.category).argmax())

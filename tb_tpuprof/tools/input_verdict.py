@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.input_pipeline import copy_fraction
-from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, Level, first_step
+from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, Level
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.tools.verdicts import JobLimits
 from tb_tpuprof.units import format_fraction, format_time
@@ -29,7 +29,7 @@ def input_share(limits: JobLimits) -> tuple[Level, str]:
 def by_causes(told: Finding, steps: Steps, limits: JobLimits) -> Finding:
     """The verdict on the input by the diagnosis, in place of `told`, which goes by the kinds of the steps' time."""
     level, text = input_share(limits)
-    details = (*_by_kind(steps, limits), *first_step(steps))
+    details = (*_by_kind(steps, limits), *told.details)
     if limits.top and limits.top.cause == Cause.UNRECORDED and told.category in ("other", "host_wait"):
         unseen = f"{format_time(limits.top.time_ps)} ({format_fraction(limits.top.share)}) {limits.top.base} was not recorded"
         seen = text[0].lower() + text[1:].removesuffix(".")

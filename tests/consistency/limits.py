@@ -16,7 +16,7 @@ _BOUND = {
     "transfer": "Transfers", "communication": "Communication",
 }  # fmt: skip
 _LIMIT = re.compile(r"What limits this job is (.*), (\S+(?: [\d.]+)? %) of [^,]*: see the overview\.")
-_INPUT = re.compile(r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\)(?! of each)")
+_INPUT = re.compile(r"(?:[Ii]nput takes|[Ee]ach step waits) [\d.,]+ \S+ \(([^)]+ %)\) (?:of each step|for data)")
 # Which pages are about which causes, as docs/causes/README.md lists them.
 ABOUT = {
     INPUT: ("input_pipeline_analyzer", "tf_data_bottleneck_analysis"),
@@ -56,7 +56,7 @@ def contradictions(pages: Mapping[str, Payload]) -> Iterator[tuple[str, str]]:
     if limits is None:
         return
     for page, payload in pages.items():
-        if payload.verdict is None or page == "overview_page":
+        if payload.verdict is None:
             continue
         if page in ABOUT.get(limits.cause, ()) and not payload.verdict.text.startswith(limits.text):
             yield page, f"is about {limits.cause} and does not open with: {limits.text} — but: {payload.verdict.text}"

@@ -35,7 +35,7 @@ def pages() -> Pages:
         "overview_page", "run", ("a", "b", "c"),
         {
             "steps": steps, "breakdown": _shares(0.4, 0.6), "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
-            "recommendations": _advice("Set `num_workers`."), "findings": _findings("Input", INPUT_BOUND.partition(": ")[2].capitalize(), 0.4),
+            "recommendations": _advice("Set `num_workers`."), "findings": _findings("Input", f"E{INPUT_BOUND[22:]}", 0.4),
             "causes": _findings("Input", "", 0.4),
         },
         {

@@ -23,7 +23,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.analysis.step_classes import N_CLASSES
 from tb_tpuprof.analysis.steps import Steps
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.session import Session
+from tb_tpuprof.session import MANY_HOSTS, Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
@@ -111,9 +111,11 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
         return None
     with _LOCK:
         known = _KNOWN.get(session)
-        if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):
-            known = _KNOWN[session] = parts, _limits(session, hosts, parts)
-        return known[1]
+    if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):
+        known = parts, _limits(session, hosts, parts)
+        with _LOCK:
+            _KNOWN[session] = known
+    return known[1]
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:
@@ -124,6 +126,9 @@ def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence
 
 
 def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
+    """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading keeps."""
+    if len(hosts) > MANY_HOSTS:
+        return False
     files = [session.file(host) for host in hosts]
     return sum(file.size_bytes * (_COMPRESSED if file.path.endswith(".gz") else 1) for file in files) <= QUICK_BYTES
 

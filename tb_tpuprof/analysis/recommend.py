@@ -48,12 +48,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict: the category it speaks of (of CATEGORIES, or empty), the sentence and further sentences."""
+    """The verdict: the category it speaks of (of CATEGORIES, or empty), the sentence and further ones.
+
+    `costs`: what else costs time, by the same thresholds; `details`: anything else.
+    """
 
     level: Level
     category: str
     text: str
     details: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """All further sentences."""
+        return (*self.costs, *self.details)
 
 
 def costs(steps: Steps) -> list[Cost]:
@@ -77,7 +86,7 @@ def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Findi
     if not worst.severity:
         largest = _largest_op(ops)
         return Finding("good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra)
-    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind, steps), others + extra)
+    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind, steps), extra, others)
 
 
 def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
@@ -92,23 +101,23 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     waits, rest, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     told = ("input", "other", "host_wait")
     others = tuple(_sentence(cost, kind, steps) for cost in costs(steps) if cost.severity and cost.category not in told)
-    others += _first_step(steps)
+    first = _first_step(steps)
     if waits.severity:
-        return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), others)
+        return Finding(_LEVELS[waits.severity], "input", _sentence(waits, kind, steps), first, others)
     seen = f"each step waits {format_time(waits.mean_ps)} ({format_fraction(waits.fraction)}) for data" if waits.mean_ps else ""
     if idle.severity:
         where = f"for {format_time(idle.mean_ps)} ({format_fraction(idle.fraction)}) each step waits{_where(steps, 'host_wait')}"
         text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {where}, and nothing says for what."
-        return Finding("warn", "host_wait", text, others)
+        return Finding("warn", "host_wait", text, first, others)
     if rest.severity and not is_fed(steps, kind):
         unseen = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
         for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {unseen}"
         text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {for_time}, which can be waiting, too."
-        return Finding("warn", "other", text, others)
+        return Finding("warn", "other", text, first, others)
     if rest.severity:
         text = f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or other work between operations"
         others = (f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.", *others)
-    return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", others)
+    return Finding("good", "input", f"Not input-bound: {seen or 'no step waits for data'}.", first, others)
 
 
 def _first_step(steps: Steps) -> tuple[str, ...]:
@@ -148,8 +157,8 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     of = _where(steps, "input")
     text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and hosts that train together wait for it."
     if told.level == "bad" and waits.severity < 2:
-        return replace(told, details=(text, *told.details))
-    return Finding(_LEVELS[waits.severity], "input", text, (f"Over all hosts: {told.text}", *told.details))
+        return replace(told, costs=(text, *told.costs))
+    return Finding(_LEVELS[waits.severity], "input", text, told.details, (f"Over all hosts: {told.text}", *told.costs))
 
 
 def apart_finding(each: Sequence[tuple[str, Finding]]) -> Finding:

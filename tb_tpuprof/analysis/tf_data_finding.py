@@ -58,8 +58,8 @@ def by_weight(trace: Trace) -> list[Pipeline]:
     return sorted(pipelines(trace), key=lambda pipeline: (place(found, pipeline) == "outside", -pipeline.max_ps))
 
 
-def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None) -> str:
-    """The verdict in a sentence."""
+def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None, is_judged: bool = False) -> str:
+    """The verdict in a sentence. `is_judged`: how much the job waits is said elsewhere, so that only the pipeline's part is."""
     where, waits = f"pipeline {pipeline.name} on {host}", found.waiting
     average = float(pipeline.duration_ps.mean())
     calls = f"The {where} takes {format_time(average)} per call"
@@ -72,12 +72,14 @@ def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None)
     of = {"step": "of the step time is spent waiting for input", "time": "of the time between calls is spent inside them"}
     share = f"{format_fraction(waits.fraction)} {of.get(waits.of, '')}"
     if found.level == "good":
-        return f"tf.data keeps up: the {where} takes {format_time(average)} per call; {share}.{_hidden(pipeline, waits, average, step_ps)}"
+        told = "" if is_judged else f"; {share}"
+        return f"tf.data keeps up: the {where} takes {format_time(average)} per call{told}.{_hidden(pipeline, waits, average, step_ps)}"
+    judged = "" if is_judged else f"{_HOW[waits.severity]} input-bound: {share}. "
     if waits.is_contended:
         late = format_time(float((pipeline.duration_ps - pipeline.waited_ps).mean()))
         ready = f"its elements are ready, but then the caller waits {late} for a processor"
-        return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; {ready}."
-    return f"{_HOW[waits.severity]} input-bound: {share}. {calls}; its bottleneck is {found.stage} with {found.work}."
+        return f"{judged}{calls}; {ready}."
+    return f"{judged}{calls}; its bottleneck is {found.stage} with {found.work}."
 
 
 def _hidden(pipeline: Pipeline, waits: Waiting, average_ps: float, step_ps: float | None) -> str:

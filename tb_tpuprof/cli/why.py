@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.verdicts import gain_text
 from tb_tpuprof.tools.why import diagnosis, plain
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -35,15 +36,6 @@ def run_command(arguments: argparse.Namespace) -> str:
     return printable(_markdown(found) if arguments.format == "md" else _text(found))
 
 
-def _gain(finding: Finding) -> str:
-    if not finding.gain_ps:
-        return ""
-    low, high = (format_time(gain) for gain in finding.gain_ps)
-    if finding.gain_ps[0] <= 0:
-        return f"up to {high} per step"
-    return f"{low} to {high} per step" if low != high else f"{low} per step"
-
-
 def _bare(text: str) -> str:
     return text.replace("`", "")
 
@@ -64,7 +56,7 @@ def _text(found: Diagnosis) -> str:
 def _facts(finding: Finding) -> list[tuple[str, str]]:
     """Everything beside the sentence, by name."""
     return [
-        ("Why", finding.reason), ("Expected gain", _gain(finding)), ("Evidence", "; ".join(one.text for one in finding.evidence)),
+        ("Why", finding.reason), ("Expected gain", gain_text(finding)), ("Evidence", "; ".join(one.text for one in finding.evidence)),
         ("Confidence", finding.confidence), ("Capture with", finding.capture_option), ("What to do", finding.fix),
     ]  # fmt: skip
 

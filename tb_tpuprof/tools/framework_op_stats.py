@@ -23,6 +23,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import facts_of, framework_of, summed_over
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
 
 N_SLICES = 10
@@ -72,7 +73,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "host_by_op": _shares("Host, by operation", host, host.name),
         },
         _scalars(ops, _summed(session, hosts)),
-        _verdict(ops.device, ops.host, _summed(session, hosts)),
+        told(TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices) + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 

@@ -17,6 +17,7 @@ from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, expression_texts, find_ops
 from tb_tpuprof.tools.shares import shares_table
 from tb_tpuprof.tools.sums import busy_note, time_of_ops
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
@@ -52,7 +53,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     ):
         if mask.any():
             tables[name] = shares_table(title, Words(mask.astype(np.int64), ("No", title)), own.self_ps)
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), _verdict(found, speed, shown), diagnostics_of(session, found))
+    verdict = told(TOOL.name, _verdict(found, speed, shown), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(ops), verdict, diagnostics_of(session, found))
 
 
 def table_order(ops: HloOps) -> Rows:

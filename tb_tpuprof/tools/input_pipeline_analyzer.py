@@ -31,6 +31,8 @@ from tb_tpuprof.tools.input_pipeline_tables import (
     mean,
     steps_table,
 )
+from tb_tpuprof.tools.input_verdict import by_causes
+from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.units import format_fraction, format_time
 
 _FAR_APART = 0.05  # difference between two shares of waiting that is worth a sentence
@@ -47,8 +49,10 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
-    told = _told(parts, found, kind)
-    advice = input_advice(found, told.level, framework_of(session, hosts))
+    limits = None if found.common.is_disjoint else limits_of(session, hosts)
+    judged = _judged(parts, found, kind, limits)
+    loader = loader_sentence(session.map(loader_wait, hosts), hosts)
+    advice = input_advice(found, judged.level, framework_of(session, hosts))
     return Payload(
         "input_pipeline_analyzer",
         session.run,
@@ -62,17 +66,22 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
             "hosts": hosts_table(found),
         },
         _scalars(found),
-        _verdict(told, found, advice, loader_sentence(session.map(loader_wait, hosts), hosts)),
+        _verdict(judged, (found, limits), advice, loader),
         (*clocks.diagnostics, *_diagnostics(found, parts, framework_of(session, hosts))),
     )
 
 
-def _told(parts: list[InputPart], found: InputPipeline, kind: str) -> Finding:
-    """The verdict on all hosts, or on the one that waits where their mean hides it; on each where they share no steps."""
+def _judged(parts: list[InputPart], found: InputPipeline, kind: str, limits: JobLimits | None) -> Finding:
+    """The verdict on all hosts, or on the one that waits where their mean hides it; on each where they share no steps.
+
+    By the job's diagnosis, where there is one.
+    """
     if found.common.is_disjoint:
         return apart_finding([(part.host, input_finding(part.steps, part.ops, part.kind)) for part in parts])
-    told = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
-    return on_worst_host(told, found.hosts[0].host, found.hosts[0].steps) if len(parts) > 1 else told
+    alone = input_finding(found.steps, sum_op_stats([part.ops for part in parts]), kind)
+    if limits:
+        return by_causes(alone, found.steps, limits)
+    return on_worst_host(alone, found.hosts[0].host, found.hosts[0].steps) if len(parts) > 1 else alone
 
 
 def _advice_table(advice: tuple[Advice, ...]) -> Table:
@@ -124,28 +133,30 @@ def _scalars(found: InputPipeline) -> dict[str, Scalar]:
     return result
 
 
-def _verdict(told: Finding, found: InputPipeline, advice: tuple[Advice, ...], loader: str) -> Verdict:
+def _verdict(judged: Finding, known: tuple[InputPipeline, JobLimits | None], advice: tuple[Advice, ...], loader: str) -> Verdict | None:
     """The finding, then what it is made of: the host, the core and the work on the host that cost most; links of the advice."""
-    on_host = [loader] if loader else _on_host(found, told.level)
-    details = [*_worst_host(found), *_worst_core(found), *on_host, *told.details]
+    found, limits = known
+    on_host = [loader] if loader else _on_host(found, judged.level)
+    details = [*_worst_host(found, limits is None), *_worst_core(found), *on_host, *judged.more]
     next_steps = []
-    if told.level in ("warn", "bad") and len(found.hosts) == 1:
-        worst = int(found.steps.category_ps(told.category).argmax())
+    if judged.level in ("warn", "bad") and len(found.hosts) == 1:
+        worst = int(found.steps.category_ps(judged.category).argmax())
         start, end = int(found.steps.start_ps[worst]), int(found.steps.start_ps[worst] + found.steps.duration_ps[worst])
-        waits = "idles" if told.category == "other" else "waits"
+        waits = "idles" if judged.category == "other" else "waits"
         text = f"Look at the step that {waits} longest ({found.steps.name[worst]}) in the trace viewer"
         next_steps.append(NextStep(text, "trace_viewer", {"start_ps": str(start), "end_ps": str(end)}))
     tools = {one.tool for one in advice}
-    if told.level != "good" and "tf_data_bottleneck_analysis" in tools:
+    if judged.level != "good" and "tf_data_bottleneck_analysis" in tools:
         next_steps.append(NextStep("See which stage of the tf.data pipeline holds it up", "tf_data_bottleneck_analysis"))
-    if told.level == "good":
+    if judged.level == "good":
         next_steps.append(NextStep("See what the steps spend their time on", "overview_page"))
-    color = {"other": "idle", "host_wait": "wait"}.get(told.category, told.category)
-    return Verdict(told.level, told.text, color, tuple(details), tuple(next_steps))
+    color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
+    verdict = Verdict(judged.level, judged.text, color, tuple(details), tuple(next_steps))
+    return told("input_pipeline_analyzer", verdict, limits, is_named=judged.category != "input")
 
 
-def _worst_host(found: InputPipeline) -> list[str]:
-    """Names the host that waits most, where hosts differ; and that they do not, where they do not."""
+def _worst_host(found: InputPipeline, judges: bool) -> list[str]:
+    """Names the host that waits most, where hosts differ; and that they do not, where they do not. `judges`: and how bad that is."""
     known = [part for part in found.hosts if len(part.steps)]
     if len(known) < 2 or not known[0].fraction:
         return []
@@ -153,7 +164,7 @@ def _worst_host(found: InputPipeline) -> list[str]:
     times = sorted((most.waiting_ps, least.waiting_ps))
     if most.fraction - least.fraction < _FAR_APART and times[1] < _LONGER * times[0]:
         return [f"All {len(known)} hosts wait alike, {most.host} most: {format_fraction(most.fraction)} of its steps."]
-    alone = " and is highly input-bound" if most.fraction >= THRESHOLDS["input"][1] else ""
+    alone = " and is highly input-bound" if judges and most.fraction >= THRESHOLDS["input"][1] else ""
     text = f"{most.host} waits most{alone}: {format_time(most.waiting_ps)} ({format_fraction(most.fraction)}) of each of its steps"
     return [f"{text}; {least.host} waits least, {format_time(least.waiting_ps)} ({format_fraction(least.fraction)})."]
 

@@ -18,6 +18,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Subject, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
 N_SLICES = 10
@@ -51,7 +52,8 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     }
     tables["top_kernels"] = pie(tables["by_kernel"])
     tables["top_libraries"] = pie(tables["by_library"])
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), _verdict(found), tuple(diagnostics))
+    verdict = told(TOOL.name, _verdict(found), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(found), verdict, tuple(diagnostics))
 
 
 def kernels_table(found: Kernels) -> Table:

@@ -15,6 +15,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.memory_tables import HELD_IDLE, Memory, active_table, floor_table, memories_table, small_table, timeline_table
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_bytes, format_fraction, format_time
 
 _UNTOLD = "the trace does not tell"
@@ -48,7 +49,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     if missed := chosen.shape.excess_bytes:
         text = f"{chosen.full_name}: known allocations exceed the heap by {format_bytes(missed)} at the peak: deallocations are missing."
         diagnostics = (*diagnostics, Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."))
-    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(chosen, memories), diagnostics)
+    verdict = told(TOOL.name, _verdict(chosen, memories), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 
 def _chosen(memories: list[Memory], wanted: str) -> Memory:

@@ -17,6 +17,7 @@ from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_details import details_payload
 from tb_tpuprof.tools.sums import busy_note
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction
 
 _IDLES = 0.2
@@ -32,7 +33,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, found)}
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(tree, found), _verdict(tree, found), diagnostics_of(session, found))
+    verdict = told(TOOL.name, _verdict(tree, found), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(tree, found), verdict, diagnostics_of(session, found))
 
 
 def nodes_table(tree: OpTree, found: Found) -> Table:

@@ -53,8 +53,12 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     found = _with_details(_found(run), run, hosts)
     stage = _slow_stage(session, run, found)
     kind = facts.kind
-    verdict = _verdict(found, run, stage, _steps_to_look_at(run, hosts, step, why.is_detailed))
-    if (not facts.common.is_disjoint or step) and why.is_detailed:
+    is_diagnosed = (not facts.common.is_disjoint or bool(step)) and why.is_detailed
+    # What else costs time stands in the findings, by cause: by kind of time it has other shares.
+    verdict = _verdict(
+        replace(found, costs=()) if is_diagnosed else found, run, stage, _steps_to_look_at(run, hosts, step, why.is_detailed)
+    )
+    if is_diagnosed:
         verdict = _diagnosed(why, verdict, stage, bool(step))
         verdict = replace(verdict, category=cause_color(why.top.cause if why.top else Cause.COMPUTE, kind))
     tables = {
@@ -127,7 +131,7 @@ def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple
     steps_to += slow_steps
     steps_to.append(NextStep("See which operations take the time", _ops_tool(run.facts.kind)))
     slowest_one = "" if run.facts.common.is_disjoint else slowest_host(run.hosts)
-    details = (*stage, *found.details, *([slowest_one] if slowest_one else []))
+    details = (*stage, *found.more, *([slowest_one] if slowest_one else []))
     return Verdict(found.level, found.text, COLORS.get(found.category, ""), details, tuple(steps_to))
 
 

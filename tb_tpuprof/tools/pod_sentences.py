@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from tb_tpuprof.analysis.pod_join import Pod
 from tb_tpuprof.analysis.pod_parts import Part
 from tb_tpuprof.analysis.pod_stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
 from tb_tpuprof.tools.base import NextStep, Subject, Verdict
+from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.pod_tables import core_name, count, part_text, straggler_name
+from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
 from tb_tpuprof.units import format_fraction, format_time
 
 _MUCH_WAITING = 0.1
@@ -23,9 +26,11 @@ _CAUSE_WORDS = {"compute": "compute", "input": "input and output", "network": "m
 _CAUSE_COLORS = {"compute": "compute", "input": "input", "network": "collective", "idle": "idle"}
 
 
-def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
-    """Who holds all up, or what the pod's time goes into."""
-    details = _details(pod)
+def verdict(pod: Pod, found: Sequence[Straggler], limits: JobLimits | None = None) -> Verdict:
+    """Who holds all up, or what the time goes into; by the causes of `limits` of hosts that compute themselves, where they are known."""
+    largest, others = _largest(pod, limits), _others(pod)
+    of_time = [f"Of {_time(pod)}, {largest.share} is {largest.word} (mean of {_cores(pod)})."] if largest else []
+    details = (*of_time, *others)
     if found:
         more = [straggler_text(pod, one) for one in found[1:4]]
         more += [f"{len(found) - 4:,} more are in the table."] if len(found) > 4 else []
@@ -35,17 +40,17 @@ def verdict(pod: Pod, found: Sequence[Straggler]) -> Verdict:
         return Verdict(
             "bad" if is_bad else "warn", straggler_text(pod, found[0]), color, (*details, *more), links, (_subject(pod, found[0]),)
         )
-    largest, share = _largest(pod)
-    color, copies = part_text(pod, largest).color, float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
+    color, copies = largest.color if largest else "", float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1))
     if len(pod.cores) == 1:
         only = f"Only one {_unit(pod)} was profiled"
         if pod.apart:
             only = f"`{core_name(pod, 0)}` is shown alone, as no other host was captured at the same time"
-        text = f"{only}: {share} of its {_time(pod)} is {_word(pod, largest)}."
-        return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, details[1:])
+        text = f"{only}: {largest.share} of its {_time(pod)} is {largest.word}." if largest else f"{only}."
+        return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, others)
     if _are_alike(pod):
-        text = f"All {_cores(pod)} do the same work: of {_time(pod)} on each, {share} is {_word(pod, largest)}."
-        return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, details[1:])
+        text = f"All {_cores(pod)} do the same work"
+        text += f": of {_time(pod)} on each, {largest.share} is {largest.word}." if largest else "."
+        return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, others)
     if len(pod.step_names) < MIN_STEPS:
         return Verdict("unknown", _spread_text(pod), "", details)
     n = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
@@ -60,10 +65,9 @@ def _subject(pod: Pod, one: Straggler) -> Subject:
     )
 
 
-def _details(pod: Pod) -> tuple[str, ...]:
-    largest, share = _largest(pod)
-    whole = float(pod.total_ps.mean()) or 1.0
-    found = [f"Of {_time(pod)}, {share} is {_word(pod, largest)} (mean of {_cores(pod)})."]
+def _others(pod: Pod) -> tuple[str, ...]:
+    """Who waits for whom."""
+    whole, found = float(pod.total_ps.mean()) or 1.0, []
     waits = float(pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV]].sum(axis=2).mean()) / whole
     if waits >= _MUCH_WAITING:
         found.append(f"They wait for one another for {format_fraction(waits)} of their time.")
@@ -118,17 +122,30 @@ def _time(pod: Pod) -> str:
     return f"{whole} captured" if pod.step_names == (WHOLE,) else f"{whole} per step"
 
 
-def _largest(pod: Pod) -> tuple[Part, str]:
-    """The part that takes most of the time, and its share."""
+@dataclass(frozen=True)
+class _Largest:
+    """What most of the time goes into: its share and its name as a sentence says them, and its color."""
+
+    share: str
+    word: str
+    color: str
+
+
+def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
+    """What takes most of the time; None of hosts that something else than waiting for one another limits, which is said instead.
+
+    A host's own parts are kinds of time: callbacks and dispatch count as computing there.
+    """
+    if limits and pod.kind == "CPU" and pod.step_names != (WHOLE,):
+        if limits.are_elsewhere("pod_viewer"):
+            return None
+        cause = limits.found.causes[0]
+        return _Largest(format_fraction(cause.share), in_sentence(cause.cause), cause_color(cause.cause, pod.kind))
     mean = pod.part_ps.mean(axis=(0, 1))
     largest = Part(int(mean.argmax()))
-    return largest, format_fraction(float(mean[largest]) / (float(pod.total_ps.mean()) or 1.0))
-
-
-def _word(pod: Pod, part: Part) -> str:
-    """A part's name within a sentence."""
-    title = part_text(pod, part).title
-    return title[0].lower() + title[1:]
+    text = part_text(pod, largest)
+    share = format_fraction(float(mean[largest]) / (float(pod.total_ps.mean()) or 1.0))
+    return _Largest(share, text.title[0].lower() + text.title[1:], text.color)
 
 
 def _are_alike(pod: Pod) -> bool:

@@ -33,6 +33,7 @@ from tb_tpuprof.tools.pod_tables import (
     steps_table,
     stragglers_table,
 )  # fmt: skip
+from tb_tpuprof.tools.verdicts import limits_of, told
 
 _HOSTS_TO_ASK = 4
 _REASON = "the trace has no steps, and no accelerator that ran anything."
@@ -62,9 +63,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         tables |= {"collectives": collectives_table(pod), "channels": channels_table(pod)}
     if pod.step_names == (WHOLE,):
         tables.pop("steps", None)
-    told = clocks.diagnostics[clocks.n_apart if pod.apart else 0 :]  # who is left out is told below, with the reason
-    diagnostics = (*told, *_diagnostics(session, hosts, pod))
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), verdict(pod, found), diagnostics)
+    apart = clocks.diagnostics[clocks.n_apart if pod.apart else 0 :]  # who is left out is told below, with the reason
+    diagnostics = (*apart, *_diagnostics(session, hosts, pod))
+    limits = None if pod.apart else limits_of(session, hosts)
+    answer = told(TOOL.name, verdict(pod, found, limits), limits)
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
 
 
 def _joined(session: Session, parts: list[PodHost], clocks: Clocks) -> tuple[Pod, tuple[Straggler, ...]]:

@@ -35,6 +35,7 @@ from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scal
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_session import Found, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.verdicts import limits_of, told
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
@@ -73,8 +74,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "roofs": roofs_table(found.roofs),
     }
     scalars = _scalars(whole, found)
-    told = (*clocks.diagnostics, *diagnostics_of(session, found))
-    return Payload(TOOL.name, session.run, hosts, tables, scalars, _verdict(ops, whole, found), told)
+    diagnostics = (*clocks.diagnostics, *diagnostics_of(session, found))
+    verdict = told(TOOL.name, _verdict(ops, whole, found), limits_of(session, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 
 def _starts(session: Session, hosts: tuple[str, ...], clocks: Clocks) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict
 from tb_tpuprof.tools.columns import text_column
+from tb_tpuprof.tools.input_verdict import input_share
+from tb_tpuprof.tools.verdicts import JobLimits, limits_of, told
 from tb_tpuprof.trace.trace import Trace
 
 _MOST_EXECUTIONS = 1000
@@ -52,6 +54,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     if not listed:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     host, pipeline = _pick(listed, str(params.get("pipeline", "")))
+    limits = limits_of(session, hosts)
     chosen = _chosen(session.trace(host), host, pipeline, params.get("rank"))
     return Payload(
         TOOL.name,
@@ -67,7 +70,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "advice": Table("What to change", (text_column("text", "Advice", chosen.found.advice),)),
         },
         _scalars(chosen, listed),
-        _verdict(chosen),
+        _in_light_of(_verdict(chosen, limits is not None), limits),
         _diagnostics(hosts, parts, chosen),
     )
 
@@ -235,10 +238,20 @@ def _input_fraction(chosen: Chosen) -> float | None:
     return chosen.steps.fraction("input") if len(chosen.steps) else None
 
 
-def _verdict(chosen: Chosen) -> Verdict:
+def _in_light_of(verdict: Verdict, limits: JobLimits | None) -> Verdict | None:
+    """How much the job waits for data by its diagnosis, then what the pipeline has to do with that."""
+    if limits is None:
+        return verdict
+    level, text = input_share(limits)
+    if not limits.is_about(TOOL.name):
+        verdict = replace(verdict, level=level if verdict.level != "unknown" else "unknown", text=f"{text} {verdict.text}")
+    return told(TOOL.name, verdict, limits)
+
+
+def _verdict(chosen: Chosen, is_judged: bool) -> Verdict:
     found = chosen.found
     step_ps = float(chosen.steps.duration_ps.mean()) if len(chosen.steps) else None
-    text = sentence(chosen.pipeline, found, chosen.host, step_ps)
+    text = sentence(chosen.pipeline, found, chosen.host, step_ps, is_judged)
     stage = chosen.pipeline.bottleneck_stage
     named = (Subject("pipelines", "bottleneck_long_name", stage.long_name, {}),) if stage and found.stage else ()
     step = NextStep("Look at this call in the trace viewer", "trace_viewer", _window(chosen))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tb_tpuprof.tools.base import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.facts import FACTS
 from tb_tpuprof.units import format_fraction, format_time
+from tests.consistency.limits import contradictions
 from tests.consistency.words import foreign_words, told_framework
 
 Pages = Mapping[str, Payload]
@@ -111,10 +112,9 @@ def _subject(page: str, payload: Payload, table: str, column: str, name: str, va
     if made is None or row < 0:
         yield Violation("headlines are first", page, f"the verdict speaks of `{name}` ({table}.{column}), which is not in the table")
         return
-    verdict = payload.verdict
-    quoted = _NAMED.search(verdict.text) if verdict is not None else None
-    if quoted and _plain(quoted[1]) not in _plain(name) and quoted[1] not in _texts(_column(made, column)):
-        yield Violation("headlines are first", page, f"the verdict quotes `{quoted[1]}`, its subject is `{name}`")
+    quoted = _NAMED.findall(payload.verdict.text) if payload.verdict is not None else []
+    if quoted and not any(_plain(one) in _plain(name) or one in _texts(_column(made, column)) for one in quoted):
+        yield Violation("headlines are first", page, f"the verdict quotes `{quoted[0]}`, its subject is `{name}`")
     for key, value in values.items():
         cell = float(_column(made, key).values[row])
         if not _all_near([cell, float(value)]):
@@ -415,7 +415,13 @@ def marks_agree(pages: Pages) -> Iterator[Violation]:
         yield Violation("marks agree", payload.tool, f"the call shown marks `{marked}`, the table names `{named}`: {payload.verdict.text}")
 
 
+def limits_agree(pages: Pages) -> Iterator[Violation]:
+    """No page names another limit of the job than the overview's first finding, nor another share of the same cause."""
+    for page, text in contradictions(pages):
+        yield Violation("limits agree", page, text)
+
+
 RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     facts_agree, labels_tell_apart, headlines_are_first, parts_sum_up, shares_are_shares, rates_respect_peaks, busy_and_idle_are_all,
-    savings_are_smaller, words_fit_the_framework, verdicts_agree, marks_agree, idle_times_agree,
+    savings_are_smaller, words_fit_the_framework, verdicts_agree, marks_agree, idle_times_agree, limits_agree,
 )  # fmt: skip

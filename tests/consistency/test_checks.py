@@ -15,6 +15,8 @@ from tests.consistency.checks import Pages, violations, with_scalar
 from tests.consistency.words import foreign_words
 
 Change = Callable[[Payload], Payload]
+INPUT_BOUND = "Highly input-bound: each step waits 12.0 ps (40.0 %) for data."
+LIMIT = "What limits this job is waiting for data, {:.1f} % of the mean step: see the overview."
 
 
 @cache
@@ -33,13 +35,14 @@ def pages() -> Pages:
         "overview_page", "run", ("a", "b", "c"),
         {
             "steps": steps, "breakdown": _shares(0.4, 0.6), "environment": pairs_table("Environment", [("Framework", "PyTorch")]),
-            "recommendations": _advice("Set `num_workers`."),
+            "recommendations": _advice("Set `num_workers`."), "findings": _findings("Input", f"E{INPUT_BOUND[22:]}", 0.4),
+            "causes": _findings("Input", "", 0.4),
         },
         {
             **fact, "device_busy_ps": Scalar(240, "ps", "Device busy"), "device_time_ps": Scalar(300, "ps", "Device time"),
             "device_idle_fraction": Scalar(0.2, "fraction", "TPU idle"),
         },
-        Verdict("bad", "Highly input-bound: each step waits 12 ps (40 %) for data.", "input"),
+        Verdict("bad", INPUT_BOUND, "input"),
     )  # fmt: skip
     input_page = Payload("input_pipeline_analyzer", "run", overview.hosts, {"steps": steps}, fact, overview.verdict)
     ops = Table("Operations", (
@@ -55,7 +58,7 @@ def pages() -> Pages:
     pod = Payload("pod_viewer", "run", overview.hosts, {"stragglers": _gain(10.0)}, {"step_ps": Scalar(60.0, "ps", "Step time")})
     roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
     listed = {"chosen": _call("Filter"), "pipelines": _call("Filter")}
-    slow = Verdict("bad", "Highly input-bound: its bottleneck is `Filter`.", "input")
+    slow = Verdict("bad", f"{INPUT_BOUND} Its bottleneck is `Filter`.", "input")
     tf_data = Payload("tf_data_bottleneck_analysis", "run", overview.hosts, listed, {}, slow)
     return {one.tool: one for one in (overview, input_page, hlo, roofline, pod, tf_data)}
 
@@ -68,6 +71,12 @@ def _call(stage: str) -> Table:
 def _shares(*values: float) -> Table:
     names = [f"part {i}" for i in range(len(values))]
     return Table("Shares", (text_column("name", "Name", names), Column("fraction", "Share", np.array(values), "fraction")))
+
+
+def _findings(cause: str, sentence: str, share: float) -> Table:
+    texts = (("cause", cause), ("finding", sentence))
+    columns = tuple(text_column(name, name, (text,)) for name, text in texts)
+    return Table("Findings", (*columns, Column("share", "Share", np.array([share]), "fraction")))
 
 
 def _advice(text: str) -> Table:
@@ -140,8 +149,27 @@ BROKEN: list[tuple[str, str, Change, str]] = [
     ("words fit the framework", "hlo_stats", detail("Avoid block_until_ready in each step."), "'block_until_ready' on a run of PyTorch"),
     ("words fit the framework", "overview_page", table("recommendations", _advice("Use Keras.")), "'Keras'"),
     ("marks agree", "tf_data_bottleneck_analysis", table("chosen", _call("Prefetch")), "marks `Prefetch`"),
+    ("limits agree", "input_pipeline_analyzer", said("Not input-bound: no step waits for data."), "does not open with"),
+    ("limits agree", "tf_data_bottleneck_analysis", said("tf.data keeps up."), "is about Input and does not open with"),
+    ("limits agree", "hlo_stats", said("`mm` takes 150 ps. Highly compilation-bound: …"), "of a job whose first finding is Input"),
+    ("limits agree", "hlo_stats", detail("Compute-bound: nothing else costs much."), "of a job whose first finding is Input"),
+    ("limits agree", "pod_viewer", lambda one: replace(one, verdict=Verdict("warn", "Possibly input-bound: …")), "`Possibly input-bound`"),
+    ("limits agree", "hlo_stats", detail(LIMIT.format(41)), "says 41.0 % of what takes 40.0 %"),
+    ("limits agree", "hlo_stats", detail("Input takes 5.00 ps (12.0 %) of each step."), "says that input takes 12.0 %"),
+    ("limits agree", "overview_page", detail("Moderately communication-bound: …"), "whose first finding is Input"),
     ("verdicts agree", "input_pipeline_analyzer", lambda one: replace(one, verdict=Verdict("good", "Not input-bound.")), "is good"),
 ]  # fmt: skip
+
+
+def test_what_limits_the_job_may_be_said_everywhere() -> None:
+    assert violations({**pages(), "hlo_stats": detail(LIMIT.format(40))(pages()["hlo_stats"])}) == []
+
+
+def test_where_the_overview_does_not_go_by_findings_pages_need_not() -> None:
+    apart = said("The captures of 3 hosts do not overlap in time.")(pages()["overview_page"])
+    other = replace(pages()["input_pipeline_analyzer"], verdict=Verdict("bad", "Highly output-bound.", "output"))
+    changed = {**pages(), "overview_page": replace(apart, verdict=replace(_verdict(apart), category="")), "input_pipeline_analyzer": other}
+    assert [one for one in violations(changed) if one.rule == "limits agree"] == []
 
 
 def test_pages_that_agree_have_no_violations() -> None:

@@ -43,6 +43,9 @@ class DrawnSession:
     def get(self, function: Callable[[Trace], T], host: str) -> T:
         return function(self.traces[host])
 
+    def known(self, _function: Callable[[Trace], T], _hosts: Sequence[str]) -> list[T] | None:
+        return None  # each analysis is made anew
+
     def known_failures(self, _hosts: Sequence[str]) -> dict[str, ProfilerError]:
         return {}
 

@@ -54,11 +54,12 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert payload.verdict.text.startswith("Highly input-bound: each step waits")
+    assert payload.verdict.details[1].startswith("Expected gain: ")
     assert (
-        payload.verdict.details[0]
+        payload.verdict.details[2]
         == "On the host 100 % of the time for input is demanded reads; `…::Map::TFRecord` is the largest part of that, 100 %."
     )
-    assert [step.tool for step in payload.verdict.next] == ["trace_viewer", "tf_data_bottleneck_analysis"]
+    assert [step.tool for step in payload.verdict.next] == ["trace_viewer", "tf_data_bottleneck_analysis", "overview_page"]
     assert set(payload.verdict.next[0].params) == {"start_ps", "end_ps"}
 
 
@@ -94,8 +95,8 @@ def test_the_worst_host_is_named() -> None:
     assert hosts["host"] == ["host", "host", "host"]
     assert hosts["input_fraction"] == sorted(hosts["input_fraction"], reverse=True)
     assert payload.verdict is not None
-    assert payload.verdict.details[0].startswith("host waits most and is highly input-bound: ")
-    assert "host waits least, 0 ps (0 %)" in payload.verdict.details[0]
+    assert payload.verdict.details[2].startswith("host waits most: ")
+    assert "host waits least, 0 ps (0 %)" in payload.verdict.details[2]
 
 
 def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.details[0].startswith("All 2 hosts wait alike")
+    assert payload.verdict.details[2].startswith("All 2 hosts wait alike")
 
 
 def test_meanings_are_sentences() -> None:

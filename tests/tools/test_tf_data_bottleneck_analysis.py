@@ -50,10 +50,11 @@ def test_a_slow_pipeline_is_called_so_with_what_to_change_and_what_that_gains() 
     assert verdict.text.startswith("Highly input-bound: ")
     assert "pipeline Host:0 on worker-0" in verdict.text
     assert "its bottleneck is `Map`" in verdict.text
-    assert verdict.details[0].startswith("Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`")
+    assert verdict.details[0].startswith("Expected gain: ")
+    assert verdict.details[1].startswith("Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`")
     # The condition comes first.
-    assert verdict.details[1].startswith("If its Python function waits")
-    assert ": estimated step with num_parallel_calls=2: " in verdict.details[1]
+    assert verdict.details[2].startswith("If its Python function waits")
+    assert ": estimated step with num_parallel_calls=2: " in verdict.details[2]
     assert verdict.next[0].tool == "trace_viewer"
     assert verdict.next[0].params["hosts"] == "worker-0"
 
@@ -132,7 +133,7 @@ def test_what_cannot_be_estimated_says_why() -> None:
         assert why in str(what_if["note"][0])
         assert np.isnan(what_if["latency_low_ps"]).all()  # type: ignore[arg-type]
         assert payload.verdict is not None
-        assert not payload.verdict.details or "cannot be estimated" in payload.verdict.details[1]
+        assert not payload.verdict.details or "cannot be estimated" in payload.verdict.details[-1]
 
 
 def test_what_is_copied_to_a_device_is_not_estimated() -> None:

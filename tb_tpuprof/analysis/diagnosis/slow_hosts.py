@@ -32,7 +32,8 @@ _LONGER = {
 
 def slow_hosts(hosts: Sequence[HostEvidence], found: Sequence[Sequence[Finding]]) -> list[Finding]:
     """A finding for each host that is slower than the others. `found`: what each host's own rules say."""
-    common = [name for name in hosts[0].names if all(name in host.names for host in hosts)] if len(hosts) > 1 else []
+    everywhere = set(hosts[0].names).intersection(*(host.names for host in hosts))
+    common = [name for name in hosts[0].names if name in everywhere] if len(hosts) > 1 else []
     if not common:
         return []
     own = np.array([_own(host, common) for host in hosts])
@@ -49,7 +50,8 @@ def _own(host: HostEvidence, names: Sequence[str]) -> Floats:
     for part in host.parts:
         if part.cause == Cause.COMMUNICATION:
             exchanged = exchanged + part.time_ps
-    at = [host.names.index(name) for name in names]
+    rows = {name: row for row, name in reversed(list(enumerate(host.names)))}  # of several steps of a name the first
+    at = [rows[name] for name in names]
     result: Floats = (host.duration_ps - exchanged)[at]
     return result
 

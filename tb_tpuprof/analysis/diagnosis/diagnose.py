@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
 _LEAST = 0.03  # of the step: what costs less is no finding
+_TELLING = 0.05  # a run whose largest finding is smaller is healthy: the finding is listed, the first line stays calm
 _BAD = 0.20
 _LEADS = {
     Cause.COMPILATION: "compilation-bound", Cause.INPUT: "input-bound", Cause.PYTHON: "Python-bound", Cause.CALLBACKS: "callback-bound",
@@ -73,7 +74,7 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
 
 def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[str, Level]:
     top = next((one for one in ranked if one.cause != Cause.WARM_UP), None)
-    if top:
+    if top and top.share >= _TELLING:
         level: Level = "bad" if top.share >= _BAD else "warn"
         return _led(top, level), level
     host = max(hosts, key=lambda one: one.step_ps)

@@ -102,7 +102,7 @@ class Diagnosis:
     @property
     def top(self) -> Finding | None:
         """The finding that the sentence speaks of; None where the run is healthy."""
-        return next((one for one in self.findings if one.cause != Cause.WARM_UP), None)
+        return next((one for one in self.findings if one.cause != Cause.WARM_UP), None) if self.level != "good" else None
 
     @property
     def category(self) -> str:

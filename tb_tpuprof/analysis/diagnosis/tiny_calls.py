@@ -22,6 +22,7 @@ from tb_tpuprof.analysis.hlo_links import hlo_links
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.nesting import are_inside
+from tb_tpuprof.analysis.stat_rows import distinct_codes, mix
 from tb_tpuprof.analysis.step_pieces import Pieces
 from tb_tpuprof.analysis.step_windows import clipped, step_at, windows_of
 from tb_tpuprof.analysis.steps import step_pieces
@@ -88,8 +89,9 @@ def _tiny(trace: Trace, rows: Rows, n_steps: int) -> npt.NDArray[np.bool_]:
     metadata = trace.events["metadata"][rows]
     count = np.bincount(metadata, minlength=len(result))
     total = np.bincount(metadata, weights=trace.events["duration_ps"][rows], minlength=len(result))
-    computed = _computed(trace)
-    for row in np.flatnonzero(count >= MANY * n_steps).tolist():
+    often = np.flatnonzero(count >= MANY * n_steps).tolist()
+    computed = _computed(trace) if often else {}
+    for row in often:
         call = total[row] / count[row]
         name = metadata_names(trace)[row]
         is_program = bool(program_of(name))
@@ -109,6 +111,7 @@ def _computed(trace: Trace) -> dict[str, float]:
     return {name: max(times) for name, times in found.items()}
 
 
+@once
 def _executions(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
     """(program, start, end) of each execution of a program on XLA:CPU."""
     runs, links = cpu_runs(trace), hlo_links(trace)
@@ -120,12 +123,13 @@ def _executions(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
     if not len(known) or not len(run_id.owner):
         none = np.empty(0, np.int64)
         return none, none, none
-    keys = np.column_stack((program, run_id.value[at], runs.device[known]))
-    unique, which = np.unique(keys, axis=0, return_inverse=True)
-    first, last = np.full(len(unique), np.iinfo(np.int64).max), np.zeros(len(unique), np.int64)
-    np.minimum.at(first, which.reshape(-1), runs.start_ps[known])
-    np.maximum.at(last, which.reshape(-1), runs.end_ps[known])
-    return unique[:, 0].astype(np.int64), first, last
+    keys, which = distinct_codes(mix(mix(program, run_id.value[at].astype(np.int64)), runs.device[known]))
+    first, last = np.full(len(keys), np.iinfo(np.int64).max), np.zeros(len(keys), np.int64)
+    np.minimum.at(first, which, runs.start_ps[known])
+    np.maximum.at(last, which, runs.end_ps[known])
+    number = np.zeros(len(keys), np.int64)
+    number[which] = program
+    return number, first, last
 
 
 def _function(title: str) -> str:

@@ -66,7 +66,9 @@ def test_findings_are_ranked_by_what_they_would_gain() -> None:
     check(found)
 
 
-@pytest.mark.parametrize(("time_us", "level", "n"), [(5.9, "good", 0), (6.1, "good", 1), (9.9, "good", 1), (10.1, "warn", 1), (39, "warn", 1), (40, "bad", 1)])
+@pytest.mark.parametrize(
+    ("time_us", "level", "n"), [(5.9, "good", 0), (6.1, "good", 1), (9.9, "good", 1), (10.1, "warn", 1), (39, "warn", 1), (40, "bad", 1)]
+)
 def test_how_bad_it_is(time_us: float, level: str, n: int) -> None:
     found = diagnose([host("w", (Cause.PYTHON, UPDATE, time_us))])
     assert (found.level, len(found.findings)) == (level, n)

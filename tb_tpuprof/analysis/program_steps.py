@@ -15,6 +15,8 @@ step calls.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,6 +29,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.intp]
 _CALLS = ("PjitFunction(", "EagerLocalExecute: ")
+_NUMBERED = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
 _FEW = 3
 _LEAST_PS = 10**9
 _ALIKE = 1.25
@@ -57,7 +60,7 @@ def n_phases(trace: Trace) -> int:
     metadata, start = trace.events["metadata"], trace.events["start_ps"]
     same = np.flatnonzero((metadata == metadata[rows[0]]) & (trace.event_line == trace.event_line[rows[0]]))
     same = same[parents(trace)[same] == parents(trace)[rows[0]]]
-    return int((start[same] < start[rows[1]]).sum() - (start[same] < start[rows[0]]).sum())
+    return max(int((start[same] < start[rows[1]]).sum() - (start[same] < start[rows[0]]).sum()), 1)
 
 
 def _n_phases(trace: Trace, calls: Rows) -> int:
@@ -99,8 +102,11 @@ def _main(trace: Trace, rows: Rows) -> Rows:
     """Of calls those of one name (see the module's picture)."""
     line = trace.event_line[rows]
     rows = rows[line == np.bincount(line).argmax()] if len(rows) else rows
-    name = trace.metadata["name"][trace.events["metadata"][rows]]
-    found, which, count = np.unique(name, return_inverse=True, return_counts=True)
+    names = metadata_names(trace)
+    used, at = np.unique(trace.events["metadata"][rows], return_inverse=True)
+    # A function of TensorFlow that is traced again has another number.
+    labels = np.array([_NUMBERED.sub(r"\1", names[row]) for row in used.tolist()], np.str_)
+    found, which, count = np.unique(labels[at] if len(used) else labels, return_inverse=True, return_counts=True)
     start = trace.events["start_ps"][rows].astype(np.int64)
     begin, end, done = int(start.min(initial=0)), int(start.max(initial=0)), _done(trace, rows)
     pause = np.full(len(found), np.iinfo(np.int64).max)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
-from tb_tpuprof.analysis.diagnosis.rules import rules
+from tb_tpuprof.analysis.diagnosis.names import library_files
+from tb_tpuprof.analysis.diagnosis.rules import claim_of, rules
 from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -21,6 +22,9 @@ _LEADS = {
     Cause.DISPATCH: "dispatch-bound", Cause.TRANSFERS: "transfer-bound", Cause.COMMUNICATION: "communication-bound",
 }  # fmt: skip
 _RULES = rules()
+# Compiled and read with the plugin, not while the first answer waits.
+claim_of("")
+library_files()
 
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:

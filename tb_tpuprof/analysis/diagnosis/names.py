@@ -55,7 +55,7 @@ class Names:
 
 
 @cache
-def _library_files() -> dict[str, frozenset[str]]:
+def library_files() -> dict[str, frozenset[str]]:
     """The words of each section of the list."""
     found: dict[str, list[str]] = {}
     section = ""
@@ -75,7 +75,7 @@ def origin_of(frame: Frame) -> Origin:
         return Origin.FRAMEWORK if re.search(r"(?:^|packages/)(?:torch|jax|tensorflow|keras)/", frame.file) else Origin.LIBRARY
     if re.search(r"(?:^|/)lib(?:64)?/python\d", frame.file):
         return Origin.LIBRARY
-    lists = _library_files()
+    lists = library_files()
     stem = frame.stem
     if stem == "__init__" or stem.startswith("<"):
         return Origin.LIBRARY

@@ -26,7 +26,7 @@ from tb_tpuprof.analysis.handed_over import handed_over
 from tb_tpuprof.analysis.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import are_inside
+from tb_tpuprof.analysis.nesting import are_inside, parents
 from tb_tpuprof.analysis.python_frames import frame_of
 from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.analysis.step_pieces import Pieces, joined
@@ -60,6 +60,7 @@ _OPEN_TO_CLAIMS = (TimeClass.UNKNOWN, TimeClass.HOST_PYTHON, TimeClass.HOST_WAIT
 # Within a class, what counts where several threads do different things.
 _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION, Cause.TRANSFERS, Cause.COMPUTE, Cause.CALLBACKS)
 _MOST = 200
+_OF_A_PROGRAM = -2
 _OPENS_FUNCTION = re.compile(r"tf\.function-graph_building$|\$polymorphic_function\.py:\d+ _call$")
 COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
 
@@ -276,6 +277,8 @@ def told_of(trace: Trace, pieces: Pieces) -> Told:
     elsewhere = (pieces.named < 0) & (pieces.end > pieces.start)
     copies = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.TRANSFERS]) & (found.culprit < 0))
     found.call[copies] = _called_meanwhile(trace, pieces, copies)
+    asked = _asked_by(trace, pieces, copies)
+    found.culprit[copies[asked >= 0]], found.call[copies[asked >= 0]] = asked[asked >= 0], -1
     compiles = np.flatnonzero(elsewhere & (found.cause == _NUMBER[Cause.COMPILATION]))
     program = _called_meanwhile(trace, pieces, compiles)
     found.culprit[compiles] = np.where(program >= 0, program, found.culprit[compiles])
@@ -298,6 +301,29 @@ def _called_meanwhile(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
     result = np.full(len(rows), -1, np.int64)
     result[at >= 0] = trace.events["metadata"][calls[at[at >= 0]]]
     return result
+
+
+def _asked_by(trace: Trace, pieces: Pieces, rows: Rows) -> Int64s:
+    """The user's function that asked for the work of each piece, on a step's thread and outside of programs; -1 for none."""
+    result = np.full(len(rows), -1, np.int64)
+    moment = handed_over(trace, pieces.event[rows], result)
+    metadata, parent = trace.events["metadata"], parents(trace)
+    is_user, is_call = names(trace).origin == Origin.USER, _is_program(trace, np.arange(len(trace.metadata)))
+    for line in own_lines(trace, pieces).tolist() if (moment >= 0).any() else ():
+        first, last = int(trace.line_offsets[line]), int(trace.line_offsets[line + 1])
+        start = trace.events["start_ps"][first:last]
+        at = first + np.searchsorted(start, moment, side="right") - 1
+        at[(at < first) | (moment < 0)] = -1
+        open_ = np.flatnonzero(at >= 0)
+        while len(open_):
+            here = at[open_]
+            is_on = trace.events["start_ps"][here] + trace.events["duration_ps"][here] >= moment[open_]
+            mine = open_[is_on & is_user[metadata[here]] & (result[open_] == -1)]
+            result[mine] = metadata[at[mine]]
+            result[open_[is_on & is_call[metadata[here]]]] = _OF_A_PROGRAM
+            at[open_] = parent[here]
+            open_ = open_[at[open_] >= 0]
+    return np.maximum(result, -1)
 
 
 def _tell_line(trace: Trace, pieces: Pieces, mine: Rows, found: Told) -> None:

@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.nesting import are_inside, event_ends, parents, regions
 from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.program_runs import run_ends
-from tb_tpuprof.analysis.program_steps import main_calls
+from tb_tpuprof.analysis.program_steps import main_calls, main_function_calls
 from tb_tpuprof.analysis.stat_rows import metadata_named
 from tb_tpuprof.analysis.step_classes import NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.step_pieces import OwnThread, Pieces, no_pieces
@@ -148,7 +148,7 @@ def _functions(trace: Trace, event_class: Classes) -> _Marked:
 def _of_main_function(trace: Trace, rows: Rows) -> Rows:
     """Where a loop runs several functions, such as one that evaluates now and then, the runs of its main one."""
     mains = np.zeros(len(trace.metadata), np.bool_)
-    mains[trace.events["metadata"][main_calls(trace)]] = True
+    mains[trace.events["metadata"][main_function_calls(trace)]] = True
     chosen: Rows = rows[are_inside(trace, rows, mains)] if mains.any() else rows[:0]
     return chosen if len(chosen) > 2 else rows
 

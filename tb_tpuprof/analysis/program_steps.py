@@ -30,6 +30,7 @@ from tb_tpuprof.trace.trace import Trace
 Rows = npt.NDArray[np.intp]
 _CALLS = ("PjitFunction(", "EagerLocalExecute: ")
 _NUMBERED = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
+_FUNCTION = re.compile(r"EagerLocalExecute: __(?:inference|forward|backward)_.+_\d+$")
 _FEW = 3
 _LEAST_PS = 10**9
 _ALIKE = 1.25
@@ -49,6 +50,14 @@ def main_calls(trace: Trace) -> Rows:
             rows = _main(trace, rows[~are_inside(trace, rows, is_call)])
             return rows[:: _n_phases(trace, rows)]
     return np.empty(0, np.intp)
+
+
+@once
+def main_function_calls(trace: Trace) -> Rows:
+    """The same of functions of TensorFlow alone, not of its operations."""
+    is_call = np.array([_FUNCTION.match(name) is not None for name in metadata_names(trace)], np.bool_)
+    rows = np.flatnonzero(is_call[trace.events["metadata"]])
+    return _main(trace, rows[~are_inside(trace, rows, is_call)])
 
 
 @once

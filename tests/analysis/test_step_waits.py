@@ -230,7 +230,7 @@ def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -
     bare = build([DrawnPlane("/host:CPU", {"python": [event for event in drawn(trace) if not event.name.startswith("$")]})])
     found = input_finding(steps(bare), op_stats(bare), "CPU")
     assert (found.level, found.text) == ("good", "Not input-bound: each step waits 1.00 µs (1.00 %) for data.")
-    assert found.details[0].startswith("39.0 µs (39.0 %) of each step is Python or other work between operations")
+    assert found.costs[0].startswith("39.0 µs (39.0 %) of each step is Python or other work between operations")
 
 
 def test_what_several_hosts_wait_for_is_their_mean() -> None:
@@ -254,8 +254,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
     slightly = with_parts(input_us=10, other_us=5)
     assert on_worst_host(worse, "worker-1", mine).category == "input"
     told = on_worst_host(worse, "worker-1", slightly)
-    assert (told.text, told.category, told.details[1:]) == ("GPU idle", "other", ("and more",))
-    assert told.details[0].startswith("Moderately input-bound on worker-1")
+    assert (told.text, told.category, told.details) == ("GPU idle", "other", ("and more",))
+    assert told.costs[0].startswith("Moderately input-bound on worker-1")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
 )
 def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:
     told = finding(with_parts(explained, 60 - explained), op_stats(loop(GENERATOR)), "GPU")
-    assert any(one.startswith(text) for one in (told.text, *told.details)), told
+    assert any(one.startswith(text) for one in (told.text, *told.costs, *told.details)), told
 
 
 def test_advice_names_the_loader_and_not_the_tracer_that_found_it() -> None:

@@ -110,7 +110,8 @@ def _on_line(
     is_outermost = is_sync[of.metadata] & ((of.above < 0) | (outer[np.maximum(of.above, 0)] < 0))
     named = np.flatnonzero(is_outermost[of.context])
     table = np.array([named, begin[named], last[named]], np.int64)
-    event, start, end = np.concatenate((table, _silent(trace, of, outer >= 0, windows, busy), _awaited(trace, of, windows, busy)), axis=1)
+    known = np.concatenate((table, _silent(trace, of, outer >= 0, windows, busy)), axis=1)
+    event, start, end = np.concatenate((known, _awaited(trace, of, windows, busy, np.sort(known[2]))), axis=1)
     step = step_at(windows, start)
     waited = end - start >= _SHORT * np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 0)
     event, start, end, step = event[waited], start[waited], end[waited], step[waited]
@@ -157,16 +158,17 @@ def _silent(trace: Trace, of: LineContexts, in_sync: npt.NDArray[np.bool_], wind
     return result
 
 
-def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered) -> Int64s:
+def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered, known: Int64s) -> Int64s:
     """Stretches without calls that end, when the computing of others does, with a look at the result: the same where no frame is traced.
 
-    A thread that waits for a result of JAX writes no event until it has it; then it writes a short one (`…Buffer::Await`).
+    A thread that waits for a result of JAX writes no event until it has it; then it writes a short one (`…Buffer::Await`). `known`: when
+    other waits end, ascending.
     """
     names = metadata_names(trace)
     contexts = of.metadata.tolist()
     looks = np.array([names[row].endswith("Buffer::Await") for row in contexts], np.bool_)
     calls = names_of(trace).origin[of.metadata] == Origin.RUNTIME
-    if not looks.any() or (names_of(trace).origin[of.metadata] >= Origin.USER).any():
+    if not looks.any():
         return np.empty((3, 0), np.int64)
     code = np.where(calls & ~looks, 0, -1).astype(np.int32)
     everywhere = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
@@ -178,6 +180,8 @@ def _awaited(trace: Trace, of: LineContexts, windows: Windows, busy: Covered) ->
     step = step_at(windows, end)
     length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], np.iinfo(np.int32).max)
     chosen = (step >= 0) & _are_silent((start, end), length, busy)
+    near = (length * _NEAR).astype(np.int64)
+    chosen &= np.searchsorted(known, end - near) == np.searchsorted(known, end + near, side="right")
     return np.array([event, start, end])[:, chosen]
 
 

@@ -293,7 +293,8 @@ def test_a_thread_that_holds_the_interpreter_is_blamed_for_no_more_than_what_nee
         Cause.CONTENTION, evidence(*parts, part(Cause.CONTENTION, 20, 40, 60, culprit=spin), beside=(busy,), pools=Pools(8, 9.5))
     )
     check(slows, spin, 40, (24, 52))
-    assert "takes processors" in slows.sentence
+    assert "takes processor time" in slows.sentence
+    assert "cheaper" in slows.fix
     assert "8 threads" in slows.reason
 
 

@@ -17,8 +17,11 @@ FIXES = {
         "multiprocessing.Process(target=work, daemon=True).start()",
     )
 }
+_CHEAPER = Fix(
+    "All processors are in use: make the thread's work cheaper, do it less often or elsewhere, or take a host with more processors."
+)
 _HELD = "the step's thread waits for the interpreter: up to {} of each step."
-_SLOWED = "takes processors from what the steps compute: about {} of each step."
+_SLOWED = "takes processor time from the steps: about {} of each step."
 _WHY_HELD = "Python runs one thread at a time: each call of the step waits until the other thread hands over the interpreter."
 _WHY_SLOWED = "The {} threads of the pool that computes have a processor each; another busy thread takes its share of them."
 
@@ -31,7 +34,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     held = sum(evidence.time_ps(cause) for cause in (Cause.PYTHON, Cause.DISPATCH, Cause.UNRECORDED))
     slowed = evidence.time_ps(Cause.CONTENTION)
     time = max(held, slowed)
-    fix = fix_for(FIXES, evidence)
+    fix = _CHEAPER if slowed > held else fix_for(FIXES, evidence)
     yield Finding(
         Cause.CONTENTION,
         f"Another thread runs {worst.culprit.title} for {worst.running:.0%} of the time, and "

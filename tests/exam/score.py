@@ -80,7 +80,7 @@ def _details(truth: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], pl
     if truth["host"]:
         found["is_host_right"] = first.get("host") == truth["host"]
     if truth.get("second"):
-        found["is_order_right"] = len(findings) > 1 and _names(findings[1], truth["accepted"][1 - place])
+        found["is_order_right"] = len(findings) > 1 and _is_told(truth, findings[1], 1 - place)
     measured = truth.get("second_gain_s" if place else "gain_s")
     if measured is not None and truth.get("gain_noise_s", 0.0) < QUIET * measured:
         found |= gain(first.get("gain_ps"), measured, truth.get("gain_noise_s", 0.0))
@@ -96,9 +96,12 @@ def is_class_right(truth: Mapping[str, Any], answer: Answer, place: int = 0) -> 
         return is_calm if first is None else first["cause"] == "warm_up" or (is_calm and first["cause"] != "compilation")
     if first is None:
         return False
-    if _names(first, truth["accepted"][place]):
-        return True
-    return truth["hidden"][place] and asks_for_python(first)
+    return _is_told(truth, first, place)
+
+
+def _is_told(truth: Mapping[str, Any], finding: Mapping[str, Any], place: int) -> bool:
+    """Whether a finding names the cause of that place, or says that it was not recorded where the trace cannot show it."""
+    return _names(finding, truth["accepted"][place]) or (truth["hidden"][place] and asks_for_python(finding))
 
 
 def asks_for_python(finding: Mapping[str, Any]) -> bool:

@@ -152,6 +152,12 @@ def test_pairs_are_told_in_order() -> None:
     assert not mark(pair(), answer(finding("python"), finding("input"))).is_right
 
 
+def test_a_second_cause_that_the_trace_hides_may_be_told_as_such() -> None:
+    unrecorded = {**finding("not_recorded"), **NOT_RECORDED}
+    assert mark(pair(), answer(finding("input"), unrecorded)).is_order_right is True
+    assert mark(pair(), answer(finding("input"), {**unrecorded, "capture_option": ""})).is_order_right is False
+
+
 def test_the_larger_measured_gain_comes_first() -> None:
     turned = pair(gain_s=0.004)
     assert mark(turned, answer(finding("python"), finding("input"))).is_order_right is True

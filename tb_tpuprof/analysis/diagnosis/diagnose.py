@@ -33,7 +33,7 @@ def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
     if not parts:
         return Diagnosis("unknown", "No steps were found, so no step can be slow.", 0.0, 0)
     step = sum(host.step_ps for host in parts) / len(parts)
-    each = [findings(host) for host in parts]
+    each = [findings(host) for host in without_waits_for_others(parts)]
     found = [*_merged(list(zip(parts, each, strict=True))), *slow_hosts(parts, each)]
     ranked = tuple(sorted((one for one in found if one.share >= _LEAST or one.cause == Cause.WARM_UP), key=lambda one: -one.rank))
     times = [(cause, sum(host.time_ps(cause) for host in parts) / len(parts)) for cause in Cause]
@@ -41,6 +41,17 @@ def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
     is_detailed = all(part.is_detailed for part in parts)
     result = Diagnosis(level, text, step, parts[0].n_steps, ranked, shares(times, step), is_detailed)
     return replace(result, is_detailed=is_detailed or bool(result.top and result.top.culprit.name))
+
+
+def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence]:
+    """Hosts without periods in which they compute longer because another one has work of its own in the same steps: they wait for it."""
+    own = {(host.host, period.every) for host in hosts for period in host.periods if period.was != Cause.COMPUTE}
+    result = []
+    for host in hosts:
+        theirs = {every for name, every in own if name != host.host}
+        kept = tuple(period for period in host.periods if period.was != Cause.COMPUTE or period.programs or period.every not in theirs)
+        result.append(replace(host, periods=kept))
+    return result
 
 
 def findings(host: HostEvidence) -> list[Finding]:

@@ -22,6 +22,7 @@ High = tuple[npt.NDArray[np.intp], int]  # steps, and the distance between them
 _FEW_STEPS = 8
 _FEW_SPIKES = 2
 _LEAST_STEP = 0.15  # of the median step: a smaller excess is noise more often than not
+_LARGE = 0.5  # of the largest
 _CLEAR = 5.0  # times the usual deviation
 _NONE = 0.02  # of the median step: as good as nothing
 
@@ -124,9 +125,14 @@ def _spikes(time: Int64s, usual: float) -> High | None:
     middle = float(np.percentile(time, 50, method="lower"))
     deviation = float(np.percentile(np.abs(time - middle), 50, method="lower"))
     is_rare = middle <= _NONE * usual  # most steps do nothing of it: how long the others take need not be alike
-    high = np.flatnonzero(time - middle > (_NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)))
-    every = _distance(high, len(time))
-    if not every:
+    least = _NONE * usual if is_rare else max(_LEAST_STEP * usual, _CLEAR * deviation)
+    # Where something small comes now and then as well, only what is large is looked at.
+    for bound in (least, max(least, _LARGE * float((time - middle).max()))):
+        high = np.flatnonzero(time - middle > bound)
+        every = _distance(high, len(time))
+        if every:
+            break
+    else:
         return None
     above = time[high] - middle
     if above.max() < _LEAST_STEP * usual or (not is_rare and above.min() * 2 < above.max()):

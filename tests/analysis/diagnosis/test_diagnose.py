@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
+from tb_tpuprof.analysis.diagnosis.diagnose import diagnose, without_waits_for_others
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, shares
+from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.warming import Warming
@@ -53,6 +54,21 @@ def check(found: Diagnosis) -> None:
 
 
 # One host
+
+
+def test_a_host_that_waits_for_anothers_periodic_work_has_none_of_its_own() -> None:
+    """`slow` saves in every fifth step; `fast` computes longer in them, in a collective. Its own program, and another period, stay."""
+
+    def of(name: str, *periods: Period) -> HostEvidence:
+        return evidence(host=name, periods=periods)
+
+    saves = Period(UPDATE, "", Cause.PYTHON, 5, 3, 90.0, 18.0, 0, 1)
+    waits = Period(Culprit(), "", Cause.COMPUTE, 5, 3, 88.0, 17.0, 0, 1)
+    evaluates = replace(waits, programs=("score",))
+    other = replace(waits, every=3)
+    slow, fast = without_waits_for_others([of("slow", saves), of("fast", waits, evaluates, other)])
+    assert (slow.periods, fast.periods) == ((saves,), (evaluates, other))
+    assert without_waits_for_others([of("fast", waits)])[0].periods == (waits,)
 
 
 def test_findings_are_ranked_by_what_they_would_gain() -> None:

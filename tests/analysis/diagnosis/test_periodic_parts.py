@@ -63,6 +63,13 @@ def test_work_that_most_steps_do_not_do_may_last_as_long_as_it_likes() -> None:
     assert without_periodic([little], Calls(), columns(*[101] * 12))[1] == ()
 
 
+def test_something_small_now_and_then_hides_no_period() -> None:
+    """85 µs in every fourth step, and 3 or 4 once or twice in between."""
+    made = part(Cause.UNRECORDED, 0, 0, 0, 85, 0, 4, 0, 92, 0, 0, 3, 88)
+    _kept, (period,) = without_periodic([made], Calls(), columns(*[100] * 12))
+    assert (period.every, period.n) == (4, 3)
+
+
 def test_every_second_step_is_a_period() -> None:
     made = part(Cause.PYTHON, *[0, 30] * 4, culprit=SAVE)
     kept, (period,) = without_periodic([made], Calls(), columns(*[100] * 8))

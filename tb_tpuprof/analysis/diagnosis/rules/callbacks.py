@@ -51,7 +51,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence.share(time),
         "The program stops until Python returns: a callback runs on the host, under the interpreter's lock.",
         culprit,
-        gain_ps=gain(evidence, time, 0.85, 1.2),
+        gain_ps=gain(evidence, time, 0.8, 1.2),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, mine, "The longest call"),

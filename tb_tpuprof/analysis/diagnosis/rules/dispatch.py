@@ -28,7 +28,7 @@ FIXES = {
     "": Fix("Put more work into each call: compile the step as one program."),
 }  # fmt: skip
 
-_GAINS = {PROGRAM: (0.55, 1.0), EAGER: (0.75, 1.15), LAUNCH: (0.55, 1.0)}  # of the time: what the operations compute stays
+_GAINS = {PROGRAM: (0.55, 1.0), EAGER: (0.6, 1.1), LAUNCH: (0.55, 1.0)}  # of the time: what the operations compute stays
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:

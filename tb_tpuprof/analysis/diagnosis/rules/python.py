@@ -53,7 +53,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             "Nothing computes meanwhile: the next operation is dispatched only when it returns.",
             culprit,
-            gain_ps=gain(evidence, time, 0.9 if waits else 0.8, 1.1 if waits else 1.25),
+            gain_ps=gain(evidence, time, 0.9 if waits else 0.8, 1.1 if waits else 1.35),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "Its longest stretch"),

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
 from tb_tpuprof.analysis.diagnosis.names import library_files
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.diagnosis.rules import claim_of, rules
 from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.units import format_fraction, format_time
@@ -29,11 +30,11 @@ library_files()
 
 def diagnose(hosts: Sequence[HostEvidence]) -> Diagnosis:
     """Hosts as one run: causes are means over the hosts with steps; a finding of some hosts alone names them."""
-    parts = [host for host in hosts if host.n_steps]
+    parts = without_waits_for_others([host for host in hosts if host.n_steps])
     if not parts:
         return Diagnosis("unknown", "No steps were found, so no step can be slow.", 0.0, 0)
     step = sum(host.step_ps for host in parts) / len(parts)
-    each = [findings(host) for host in without_waits_for_others(parts)]
+    each = [findings(host) for host in parts]
     found = [*_merged(list(zip(parts, each, strict=True))), *slow_hosts(parts, each)]
     ranked = tuple(sorted((one for one in found if one.share >= _LEAST or one.cause == Cause.WARM_UP), key=lambda one: -one.rank))
     times = [(cause, sum(host.time_ps(cause) for host in parts) / len(parts)) for cause in Cause]
@@ -50,7 +51,12 @@ def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence
     for host in hosts:
         theirs = {every for name, every in own if name != host.host}
         kept = tuple(period for period in host.periods if period.was != Cause.COMPUTE or period.programs or period.every not in theirs)
-        result.append(replace(host, periods=kept))
+        waits = len(kept) < len(host.periods) and not any(period.was == Cause.COMPUTE for period in kept)
+        computing = tuple(
+            replace(part, cause=Cause.COMPUTE) if waits and part.cause == Cause.PERIODIC and part.klass in COMPUTES else part
+            for part in host.parts
+        )
+        result.append(replace(host, periods=kept, parts=computing))
     return result
 
 

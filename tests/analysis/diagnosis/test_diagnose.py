@@ -16,6 +16,7 @@ from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.warming import Warming
+from tb_tpuprof.analysis.step_classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces
@@ -69,6 +70,12 @@ def test_a_host_that_waits_for_anothers_periodic_work_has_none_of_its_own() -> N
     slow, fast = without_waits_for_others([of("slow", saves), of("fast", waits, evaluates, other)])
     assert (slow.periods, fast.periods) == ((saves,), (evaluates, other))
     assert without_waits_for_others([of("fast", waits)])[0].periods == (waits,)
+    # What is no period is computing again, and no finding.
+    computed = part(Cause.PERIODIC, 0, 0, 90, klass=TimeClass.HOST_COMPUTE)
+    _slow, fast = without_waits_for_others([of("slow", saves), evidence(computed, host="fast", periods=(waits,))])
+    assert [(one.cause, us(one.time_ps)) for one in fast.parts] == [(Cause.COMPUTE, [0, 0, 90])]
+    (one,) = diagnose([of("slow", saves), evidence(computed, host="fast", periods=(waits,))]).findings
+    assert (one.cause, one.host, one.culprit) == (Cause.PERIODIC, "slow", UPDATE)
 
 
 def test_findings_are_ranked_by_what_they_would_gain() -> None:

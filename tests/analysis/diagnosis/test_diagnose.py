@@ -63,8 +63,8 @@ def test_a_host_that_waits_for_anothers_periodic_work_has_none_of_its_own() -> N
     def of(name: str, *periods: Period) -> HostEvidence:
         return evidence(host=name, periods=periods)
 
-    saves = Period(UPDATE, "", Cause.PYTHON, 5, 3, 90.0, 18.0, 0, 1)
-    waits = Period(Culprit(), "", Cause.COMPUTE, 5, 3, 88.0, 17.0, 0, 1)
+    saves = Period(UPDATE, "", Cause.PYTHON, 5, 3, 90.0 * PS, 18.0 * PS, 0, 1)
+    waits = Period(Culprit(), "", Cause.COMPUTE, 5, 3, 88.0 * PS, 17.0 * PS, 0, 1)
     evaluates = replace(waits, programs=("score",))
     other = replace(waits, every=3)
     slow, fast = without_waits_for_others([of("slow", saves), of("fast", waits, evaluates, other)])

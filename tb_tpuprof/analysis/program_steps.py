@@ -48,7 +48,9 @@ def main_calls(trace: Trace) -> Rows:
         if is_call.any():
             rows = np.flatnonzero(is_call[trace.events["metadata"]])
             rows = _main(trace, rows[~are_inside(trace, rows, is_call)])
-            return rows[:: _n_phases(trace, rows)]
+            units = _units(trace, rows)
+            _, first = np.unique(units, return_index=True)
+            return rows[np.sort(first)][:: _n_phases(trace, units[np.sort(first)])]
     return np.empty(0, np.intp)
 
 
@@ -68,8 +70,35 @@ def n_phases(trace: Trace) -> int:
         return 1
     metadata, start = trace.events["metadata"], trace.events["start_ps"]
     same = np.flatnonzero((metadata == metadata[rows[0]]) & (trace.event_line == trace.event_line[rows[0]]))
-    same = same[parents(trace)[same] == parents(trace)[rows[0]]]
+    above = parents(trace)[same]
+    same = same[(above < 0) | (metadata[above] != metadata[rows[0]])]  # a call of JAX is written twice, one inside of the other
     return max(int((start[same] < start[rows[1]]).sum() - (start[same] < start[rows[0]]).sum()), 1)
+
+
+def _units(trace: Trace, calls: Rows) -> Rows:
+    """What each call (ascending by start) is part of in its loop: the event around it right inside of that which holds them all.
+
+    fit     ├ train_step ──────────┤├ train_step ──────────┤     the loop's frame holds all calls
+              MatMul  MatMul           MatMul  MatMul         two units of two calls
+    """
+    if len(calls) < _FEW or not _is_ordered(trace, calls):
+        return calls
+    parent, ends = parents(trace), trace.events["start_ps"] + trace.events["duration_ps"]
+    loop = int(parent[calls[0]])
+    while loop >= 0 and int(ends[loop]) < int(ends[calls[-1]]):
+        loop = int(parent[loop])
+    units: Rows = calls.copy()
+    while True:
+        inner = np.flatnonzero((parent[units] != loop) & (parent[units] >= 0))
+        if not len(inner):
+            break
+        units[inner] = parent[units[inner]]
+    n = len(np.unique(units))
+    return units if n >= _FEW else calls
+
+
+def _is_ordered(trace: Trace, calls: Rows) -> bool:
+    return bool((np.diff(trace.events["start_ps"][calls]) >= 0).all())
 
 
 def _n_phases(trace: Trace, calls: Rows) -> int:

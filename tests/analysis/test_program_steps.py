@@ -154,3 +154,25 @@ def test_two_turns_are_too_few_to_tell() -> None:
     trace = loop("main  " + TURNS * 2)
     assert len(starts(trace)) == 6
     assert n_phases(trace) == 1
+
+
+def test_calls_inside_of_one_frame_of_the_loop_are_of_one_step() -> None:
+    """`fit` calls `update` three times, which calls the operation twice, once in `report`: 30 and 34 columns from first to first."""
+    trace = trace_of(
+        """
+        main  [x                                                                                                       ]
+        main    [u                         ]  [u                         ]      [u                         ]
+        main      [e ][v    ]                   [e ][v    ]                       [e ][v    ]
+        main           [e ]                          [e ]                              [e ]
+        """,
+        {**EAGER, "x": "$keras_loop.py:3 fit"},
+        column_ps=COLUMN_PS,
+    )
+    assert starts(trace) == [10, 40, 74]
+    assert n_phases(trace) == 2
+
+
+def test_calls_of_a_loop_that_holds_nothing_else_are_steps() -> None:
+    trace = trace_of("main  [u                              ]\nmain   [e ]      [e ]    [e ]   [e ]", EAGER, column_ps=COLUMN_PS)
+    assert starts(trace) == [7, 17, 25, 32]
+    assert n_phases(trace) == 1

@@ -66,6 +66,7 @@ _GAPS = "a step's annotation contains what the GPUs did for it and is the step, 
 _TOUCHING = "an operation that begins when its step does is its step's: the peer gives it to the step before, which ends there"
 _HOSTS = "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's compute, the rest is its idle"
 _CORES = "computing is the mean over cores, as planted; the peer takes that of the core that waits longest, the rest is its idle"
+_COPIES = "copies to the device are a cause of their own, transfers, as planted; the peer counts them as input"
 _GPUS = "each GPU is a core; the peer has one per host"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
@@ -94,6 +95,8 @@ DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("gpu*", "overview_page", "step time, *"): _GAPS,
     ("gpu*", "overview_page", "step*: otherTimeMs"): _GAPS,
     ("gpu*", "input_pipeline_analyzer", "step time, *"): _GAPS,
+    ("gpu*", "overview_page", "verdict on the input"): _COPIES,
+    ("gpu*", "input_pipeline_analyzer", "verdict on the input"): _COPIES,
     ("gpu*", "pod_viewer", "step time, *"): _GAPS,
     ("gpu*", "pod_viewer", "all others, *"): _GAPS,
     ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the peer's list stops at Ampere",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.ingest.xspace_messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import (
@@ -24,10 +25,11 @@ from tb_tpuprof.tools import (
     overview_page,
     roofline_model,
 )
+from tb_tpuprof.tools.why import diagnosis
 from tests.builders import drawing
 from tests.conformance.live_devices import table
 from tests.conformance.peer import NAMES, open_session
-from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, memory_xspace
 from tests.tools.drawn_session import session_of
 
@@ -52,6 +54,16 @@ def test_an_operation_that_begins_with_its_step_is_its_own(tmp_path: Path) -> No
         assert step["other_ps"] == pytest.approx(0.12 * job.step_ps)
     payload = input_pipeline_analyzer.TOOL.run(session, None, {})
     assert payload.scalars["input_fraction"].value == pytest.approx(0.2)
+
+
+def test_copies_to_a_gpu_are_transfers_and_no_waiting_for_data(tmp_path: Path) -> None:
+    """10 % and 2 % of each step are planted as copies to and from the device; nothing loads data."""
+    job = GpuJob(parts=Parts(compute=0.5, infeed=0.1, outfeed=0.02, collective=0.2))
+    session = run_of(tmp_path, synthetic=gpu_xspace(job))
+    shares = {one.cause: one.share for one in diagnosis(session).causes}
+    assert shares[Cause.TRANSFERS] == pytest.approx(0.12, rel=0.01)
+    assert shares[Cause.COMPUTE] == pytest.approx(0.5, rel=0.01)
+    assert Cause.INPUT not in shares
 
 
 def test_parts_of_hosts_are_means_that_sum_to_the_mean_step(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "the host ran no operation": (f"{_PROOFS}test_a_host_without_operations_idles_in_no_span",),
     "122 % of the peak is shown": ("analysis/test_roof_excess.py::test_the_number_is_shown_as_it_is",),
     "a step's annotation contains what the GPUs did for it": (f"{_STEPS}test_a_step_s_annotation_that_contains_its_kernels_is_the_step",),
+    "copies to the device are a cause of their own": (f"{_PROOFS}test_copies_to_a_gpu_are_transfers_and_no_waiting_for_data",),
     # live_corpus.py: kernels, memories and pods of real runs
     "times since the trace's start": (f"{_MEMORY}test_threads_interleave_by_absolute_time",),
     "allocations of earlier steps that are still there": _ACTIVE,

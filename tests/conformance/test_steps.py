@@ -162,7 +162,7 @@ def test_the_input_bound_run_is_called_so_by_both() -> None:
     assert "HIGHLY input-bound because 83.6%" in answer(name, "overview_page")[3]["p"]["statement"]
     verdict = TOOL.run(open_session(name), None, {}).verdict
     assert verdict is not None
-    assert verdict.text == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data."
+    assert verdict.text == "Highly input-bound: each step waits 19.7 ms (83.6 %) for data, most of it for the stage `Map` of tf.data."
 
 
 def test_how_well_a_tpu_is_used_is_the_peers() -> None:

@@ -61,6 +61,10 @@ OTHER_CONCLUSION = {
         "its batches come of a generator on the steps' thread, whose frames the peer counts as computing; what a step hands to a thread "
         "pool is the step's: the peer calls that 'All Others' and suspects the input",
     ),
+    "xprof_gpu_multi_worker__GPU-multi-worker": (
+        "No waiting for data was traced",
+        "while its GPUs are idle the hosts launch kernels, which the diagnosis says; the peer suspects the input",
+    ),
 }
 
 

@@ -110,7 +110,7 @@ def host_evidence(trace: Trace) -> HostEvidence:
     kept = in_turns(kept, turns, syncs)
     # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
     if steps.source != "program" or n_phases(trace) > 1:
-        kept = behind_waits(kept, syncs)
+        kept = behind_waits(kept, syncs, planes(trace).has_device)
     kept = of_tiny_calls(between_calls(kept, between, short_gaps(trace), calls), tiny_calls(trace))
     kept = beside_threads(kept, beside, pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS)
     ops = op_stats(trace)

@@ -25,13 +25,13 @@ _TAKES = ("get", "get_nowait", "recv", "recv_bytes", "result", "popleft", "wait"
 _LEAST = 0.03  # of the step
 
 
-def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync]) -> tuple[Part, ...]:
+def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: bool = False) -> tuple[Part, ...]:
     """The host's time behind a wait for the device in mid-step is the wait's: it could be hidden while something computes.
 
-    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then.
+    Behind a step's only wait it is what the host does by itself, unless the step dispatches more then, or an accelerator idles meanwhile.
     """
     for sync in syncs[:1]:
-        after = sync.after_ps if sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
+        after = sync.after_ps if has_accelerator or sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
         lost = np.minimum(after, sync.computed_ps)
         whole = sum(int(part.time_ps.sum()) for part in parts)
         if sync.per_step.mean() < _PER_STEP or int(lost.sum()) < _LEAST * whole:

@@ -73,6 +73,7 @@ def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_b
     """Unless there are several: then what follows one of them could run before the next."""
     last = replace(sync((20, 40, 30), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
     assert rows(behind_waits(whole(), [last])) == rows(whole())
+    assert rows(behind_waits(whole(), [last], has_accelerator=True)) != rows(whole())
     several = replace(last, per_step=np.array([2, 1, 2], np.int64))
     assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 40, 30]
 

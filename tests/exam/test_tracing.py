@@ -154,7 +154,7 @@ def test_an_alarm_is_worse_than_none_and_host_and_order_count() -> None:
     assert pair(healthy, answer(finding()), healthy, answer()).worse == ("cause",)
     assert pair(healthy, answer(), healthy, answer(finding())).worse == ()
     assert pair(healthy, answer(finding()), healthy, answer(ASKS)).worse == ()
-    two = truth(second="input", accepted=[["python"], ["input"]], host="n1", culprits=truth()["culprits"] * 2)
+    two = truth(second="input", accepted=[["python"], ["input"]], hidden=[False] * 2, host="n1", culprits=truth()["culprits"] * 2)
     right, wrong = answer(finding(host="n1"), finding("input")), answer(finding(host="n2"), finding("dispatch"))
     assert pair(two, wrong, two, right).worse == ("host", "order")
     assert pair(two, right, two, wrong).worse == ()

@@ -30,7 +30,7 @@ def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: 
 
     Behind a step's only wait it is what the host does by itself, unless the step dispatches more then, or an accelerator idles meanwhile.
     """
-    for sync in syncs[:1]:
+    for sync in _by_culprit(syncs)[:1]:
         after = sync.after_ps if has_accelerator or sync.per_step.mean() >= _SEVERAL else sync.before_dispatch_ps
         lost = np.minimum(after, sync.computed_ps)
         whole = sum(int(part.time_ps.sum()) for part in parts)
@@ -38,6 +38,20 @@ def behind_waits(parts: Sequence[Part], syncs: Sequence[Sync], has_accelerator: 
             continue
         return _moved(parts, lost, (Cause.PYTHON, Cause.UNRECORDED), Cause.SYNCHRONIZATION, sync.culprit, sync.call)
     return tuple(parts)
+
+
+def _by_culprit(syncs: Sequence[Sync]) -> list[Sync]:
+    """Waits of one function put together, whatever shows each of them; those first behind which most time is lost."""
+    groups: dict[Culprit, list[Sync]] = {}
+    for sync in syncs:
+        groups.setdefault(sync.culprit, []).append(sync)
+    found = []
+    for same in groups.values():
+        per_step, after, before = (
+            np.sum([getattr(one, name) for one in same], axis=0) for name in ("per_step", "after_ps", "before_dispatch_ps")
+        )
+        found.append(replace(same[0], per_step=per_step, after_ps=after, before_dispatch_ps=before))
+    return sorted(found, key=lambda one: -int(one.after_ps.sum()))
 
 
 def from_producers(parts: Sequence[Part], beside: Sequence[Beside]) -> tuple[Part, ...]:

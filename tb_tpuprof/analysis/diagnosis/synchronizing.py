@@ -123,10 +123,10 @@ def _on_line(
         who = _within(of, row, user)
         bound = int(windows.end[step[at]])
         if who >= 0:
-            # A function that does nothing but wait is not whose work goes on.
-            around = (
-                who if last[who] > end[at] + (end[at] - start[at]) // 100 or of.parent[who] < 0 else _within(of, int(of.parent[who]), user)
-            )
+            # A function that does hardly more than wait is not whose work goes on.
+            rest = max(int(end[at] - start[at]) // 100, int((windows.end - windows.start)[step[at]] * _NEAR))
+            goes_on_itself = last[who] - end[at] > rest or of.parent[who] < 0
+            around = who if goes_on_itself else _within(of, int(of.parent[who]), user)
             # A GPU goes on without its caller, so what the caller does next could be hidden, too.
             bound = min(bound, int(last[around])) if around >= 0 and not has_gpu else bound
         following = np.searchsorted(dispatches, end[at])

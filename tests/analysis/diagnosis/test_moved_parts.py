@@ -37,7 +37,8 @@ def whole() -> tuple[Part, ...]:
 
 
 def test_the_hosts_time_behind_a_wait_is_the_waits_the_longest_part_first() -> None:
-    found = behind_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), sync((90, 90, 90), (90, 90, 90))])
+    other = replace(sync((9, 9, 9), (90, 90, 90)), culprit=REPORT)
+    found = behind_waits(whole(), [sync((25, 30, 60), (60, 130, 250)), other])
     assert rows(found) == {
         (Cause.COMPUTE, "", "", ""): [60, 130, 250],
         (Cause.PYTHON, "report", "", ""): [0, 10, 0],
@@ -76,6 +77,16 @@ def test_behind_the_only_wait_of_a_step_that_dispatches_no_more_the_host_works_b
     assert rows(behind_waits(whole(), [last], has_accelerator=True)) != rows(whole())
     several = replace(last, per_step=np.array([2, 1, 2], np.int64))
     assert rows(behind_waits(whole(), [several]))[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 40, 30]
+
+
+def test_waits_of_one_function_count_together_whatever_shows_them() -> None:
+    """Two kinds of `loss`, each once per step, are several waits; that of `report` is another's."""
+    first = replace(sync((10, 20, 10), (60, 130, 250)), before_dispatch_ps=columns(0, 0, 0))
+    second = replace(first, call="Await", after_ps=columns(10, 10, 10))
+    other = replace(first, culprit=REPORT, after_ps=columns(15, 15, 15))
+    moved = rows(behind_waits(whole(), [first, other, second]))
+    assert moved[Cause.SYNCHRONIZATION, "loss", "report", "__float__"] == [20, 30, 20]
+    assert rows(behind_waits(whole(), [first, other])) == rows(whole())
 
 
 GAP = Gap("PjitFunction(grow)", "PjitFunction(shrink)", columns(10, 15, 30), 0, 1)

@@ -18,6 +18,7 @@ from tb_tpuprof.units import format_fraction, format_time
 _LEAST = 0.03  # of the step: what costs less is no finding
 _TELLING = 0.05  # a run whose largest finding is smaller is healthy: the finding is listed, the first line stays calm
 _BAD = 0.20
+_ALIKE = 1.1  # times the mean over hosts
 _LEADS = {
     Cause.COMPILATION: "compilation-bound", Cause.INPUT: "input-bound", Cause.PYTHON: "Python-bound", Cause.CALLBACKS: "callback-bound",
     Cause.DISPATCH: "dispatch-bound", Cause.TRANSFERS: "transfer-bound", Cause.COMMUNICATION: "communication-bound",
@@ -79,18 +80,19 @@ def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]
     for same in groups.values():
         worst = max(same, key=lambda one: one.share)
         least = min((one.share for one in same), default=0.0) if len(same) == len(each) else 0.0
-        if worst.share >= 2 * least + _LEAST:
-            result.append(
-                replace(
-                    worst,
-                    sentence=f"On `{worst.host}`: {worst.sentence[0].lower()}{worst.sentence[1:]}",
-                    base=f"of {worst.host}'s mean step",
-                )
-            )
-        else:
-            # The numbers are still those of the worst host, whose step may be longer than the mean.
-            result.append(replace(worst, host="", base=f"of {worst.host}'s mean step"))
+        is_alone = worst.share >= 2 * least + _LEAST
+        # The numbers are the worst host's: where they are not about everyone's, the sentence says whose.
+        usual = sum(one.time_ps for one in same) / len(each)
+        sentence = _on_host(worst) if is_alone or worst.time_ps > _ALIKE * usual else worst.sentence
+        base = f"of {worst.host}'s mean step"
+        result.append(replace(worst, sentence=sentence, base=base, host=worst.host if is_alone else ""))
     return result
+
+
+def _on_host(found: Finding) -> str:
+    """On `worker-1`, each step waits …"""
+    text = found.sentence
+    return f"On `{found.host}`, {text[0].lower()}{text[1:]}"
 
 
 def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[str, Level]:
@@ -115,5 +117,5 @@ def _led(top: Finding, level: Level) -> str:
     if not lead or (top.cause == Cause.PYTHON and top.culprit.kind == "annotation"):
         return top.sentence
     how = "Highly " if level == "bad" else "Moderately "
-    sentence = top.sentence if top.sentence.startswith(("On ", "`")) else top.sentence[0].lower() + top.sentence[1:]
+    sentence = top.sentence if top.sentence.startswith("`") else top.sentence[0].lower() + top.sentence[1:]
     return f"{how}{lead}: {sentence}"

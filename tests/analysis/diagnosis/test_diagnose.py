@@ -145,6 +145,16 @@ def test_a_finding_of_one_host_names_it() -> None:
     assert "a" in one.base.split("'")[0].split()
 
 
+def test_a_finding_of_all_hosts_says_whose_numbers_it_has_where_they_are_unlike() -> None:
+    """40 and 60 µs of steps of 200 µs are 50 on average: 60 is the slower host's alone. 52 and 56 are everyone's."""
+    unlike = diagnose([host("a", (Cause.INPUT, UPDATE, 40)), host("b", (Cause.INPUT, UPDATE, 60))])
+    assert unlike.findings[0].sentence.startswith("On `b`, each step waits 60.0 µs")
+    assert unlike.text.startswith("Highly input-bound: on `b`, each step waits 60.0 µs")
+    assert unlike.findings[0].host == ""
+    alike = diagnose([host("a", (Cause.INPUT, UPDATE, 52)), host("b", (Cause.INPUT, UPDATE, 56))])
+    assert alike.findings[0].sentence.startswith("Each step waits 56.0 µs")
+
+
 def test_a_finding_of_all_hosts_names_none() -> None:
     found = diagnose([host(name, (Cause.PYTHON, UPDATE, time)) for name, time in (("a", 60), ("b", 50), ("c", 55))])
     (one,) = found.findings

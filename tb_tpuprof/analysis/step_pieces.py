@@ -143,7 +143,7 @@ class Pieces:
 
         `code`: of each row of the outline; those with a negative one are left out.
         """
-        found = [self.only(np.flatnonzero(code[: len(self)] >= 0))]
+        found = [self.take(np.flatnonzero(code[: len(self)] >= 0))]
         for thread, mine in self._by_thread(code):
             every = thread.stretches(mine)
             context = thread.context[every.first]
@@ -179,7 +179,7 @@ class Pieces:
             yield thread, code[at : at + len(thread.first)]
             at += len(thread.first)
 
-    def only(self, rows: npt.NDArray[np.intp]) -> Pieces:
+    def take(self, rows: npt.NDArray[np.intp]) -> Pieces:
         """Some of the rows, without own threads."""
         return Pieces(**{one.name: getattr(self, one.name)[rows] for one in fields(Pieces)[:-1]})
 
@@ -187,7 +187,7 @@ class Pieces:
         """Those of the steps whose numbers are in `kept`, in that order. `number`: of each step that `step` counts."""
         place = {value: at for at, value in enumerate(kept.tolist())}
         at = np.array([place.get(value, -1) for value in number.tolist()], np.int64)
-        found = self.only(np.flatnonzero(at[self.step] >= 0))
+        found = self.take(np.flatnonzero(at[self.step] >= 0))
         return replace(found, step=at[found.step], own=tuple(thread.of_steps(at) for thread in self.own))
 
 

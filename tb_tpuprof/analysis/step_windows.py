@@ -33,7 +33,7 @@ class Windows:
     how: str
     n_open: int = 0
 
-    def only(self, rows: npt.NDArray[np.intp]) -> Windows:
+    def take(self, rows: npt.NDArray[np.intp]) -> Windows:
         """Some of the windows."""
         return Windows(self.group[rows], self.start[rows], self.end[rows], self.how, self.n_open)
 

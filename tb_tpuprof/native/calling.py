@@ -137,12 +137,7 @@ def _find(walk: cython.pointer(Walk)) -> cython.bint:
                 walk.next_end = right
                 walk.next_last = walk.owner
                 continue
-            walk.begin = walk.next_begin
-            walk.end = walk.next_end
-            walk.in_window = walk.next_window
-            walk.of_code = walk.next_code
-            walk.first = walk.next_first
-            walk.last = walk.next_last
+            _hand_out(walk)
             walk.next_begin = left
             walk.next_end = right
             walk.next_window = walk.window - 1
@@ -153,14 +148,22 @@ def _find(walk: cython.pointer(Walk)) -> cython.bint:
                 return True
         if not _look(walk):
             break
+    _hand_out(walk)
+    walk.next_code = -1
+    return walk.of_code >= 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _hand_out(walk: cython.pointer(Walk)) -> cython.void:
+    """The stretch that was known so far is the one that was found."""
     walk.begin = walk.next_begin
     walk.end = walk.next_end
     walk.in_window = walk.next_window
     walk.of_code = walk.next_code
     walk.first = walk.next_first
     walk.last = walk.next_last
-    walk.next_code = -1
-    return walk.of_code >= 0
 
 
 @cython.cfunc

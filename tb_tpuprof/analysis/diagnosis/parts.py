@@ -159,11 +159,11 @@ def _copies_apart(trace: Trace, pieces: Pieces) -> Pieces:
         rest = np.append(0, end), np.append(start, np.iinfo(np.int64).max)
         every = found.pop()
         mine = (every.named < 0) & (trace.event_line[every.event] == line) & ~is_copy[trace.events["metadata"][every.event]]
-        cut = every.only(np.flatnonzero(mine))
-        found.append(replace(every.only(np.flatnonzero(~mine)), own=every.own))
+        cut = every.take(np.flatnonzero(mine))
+        found.append(replace(every.take(np.flatnonzero(~mine)), own=every.own))
         for spans, event in (((start, end), copies), (rest, None)):
             which, at, begin, stop = clipped(cut.start, cut.end, windows_of(spans[0], spans[1] - spans[0]))
-            part = cut.only(which)
+            part = cut.take(which)
             events = part.event if event is None else event[at].astype(np.int64)
             found.append(replace(part, start=begin, end=stop, event=events, last=events))
         found = [joined(found)]
@@ -191,7 +191,7 @@ def _callbacks_elsewhere(trace: Trace, steps: Steps, pieces: Pieces) -> Iterator
         for klass in _OPEN_TO_CLAIMS:
             mine = (outline.klass == klass) & ((outline.named >= 0) | (trace.event_line[outline.event] == line))
             some = pieces.spread(np.where(mine, 0, -1))
-            some = some.only(np.argsort(some.start, kind="stable"))
+            some = some.take(np.argsort(some.start, kind="stable"))
             counted = Windows(some.step, some.start, some.end, steps.how) if klass else windows
             which, at, begin, stop = clipped(start[inside], end[inside], counted)
             event = owner[inside][which].astype(np.int64) + of_line.start

@@ -68,7 +68,7 @@ def tiny_calls(trace: Trace) -> TinyCalls:
     either = union_cover(np.concatenate((busy.start, larger[0])), np.concatenate((busy.end, larger[1])))
     alone = union_cover(*larger)
     order = np.argsort(windows.start, kind="stable")
-    _which, at, begin, end = clipped(begin, end, windows.only(order))
+    _which, at, begin, end = clipped(begin, end, windows.take(order))
     lost = (either(end) - either(begin)) - (alone(end) - alone(begin))
     time = np.bincount(order[at], weights=lost, minlength=len(found)).astype(np.int64)
     called = (metadata_names(trace)[row] for row in np.flatnonzero(tiny).tolist())

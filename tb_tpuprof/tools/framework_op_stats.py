@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.facts import host_facts
 from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN, software
@@ -54,7 +55,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(ahead, hosts, op_stats, host_facts, roof_excesses, roofs, software)
+    session.map(ahead, hosts, host_evidence, op_stats, host_facts, roof_excesses, roofs, software)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

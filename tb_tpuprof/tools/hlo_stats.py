@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo_ops import HloOps, Words, words_of
 from tb_tpuprof.analysis.memory_accesses import SPACES
 from tb_tpuprof.analysis.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
@@ -32,7 +33,7 @@ Rows = npt.NDArray[np.intp]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name)
+    found = find_ops(session, hosts, TOOL.name, host_evidence)
     ops = found.ops
     shown = table_order(ops)[:N_ROWS]
     speed = rates(ops.work, ops.work_ps, found.roofs)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.hardware import hardware
 from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
@@ -44,7 +45,7 @@ _NO_STAGES = "the steps wait in Python, and no stages of a pipeline were traced"
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
-    parts = session.map(input_part, hosts, loader_wait)
+    parts = session.map(input_part, hosts, loader_wait, host_evidence)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.kernel_launch import Launch
 from tb_tpuprof.analysis.kernel_names import short_name
@@ -37,7 +38,7 @@ Int64s = npt.NDArray[np.int64]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Kernels of one, several or all hosts together."""
-    if not any(role.gpus for role in session.map(planes, hosts, kernels)):
+    if not any(role.gpus for role in session.map(planes, hosts, kernels, host_evidence)):
         raise ToolUnavailable(TOOL.name, _REASON, _CAPTURE)
     found = merge_kernels(session.map(kernels, hosts))
     notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnostics import trace_notices
 from tb_tpuprof.analysis.grouping import Groups, groups
 from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
@@ -31,7 +32,7 @@ _REMEDY = (
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All memories of the chosen hosts, and one of them in detail."""
-    parts = session.map(host_memory, hosts)
+    parts = session.map(host_memory, hosts, host_evidence)
     memories = [Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories]
     memories.sort(key=lambda memory: -memory.peak.used_bytes)
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

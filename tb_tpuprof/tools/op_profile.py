@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo_ops import HloOps
 from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.analysis.roofline import NEAR_A_LIMIT, Roofs, ratio
@@ -28,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details instead."""
-    found = find_ops(session, hosts, TOOL.name)
+    found = find_ops(session, hosts, TOOL.name, host_evidence)
     if "op" in params:
         return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))

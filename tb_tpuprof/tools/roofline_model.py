@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.clocks import clock_marks
 from tb_tpuprof.analysis.combine import common_steps
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
 from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
 from tb_tpuprof.analysis.hlo_work import Work, join_work
@@ -57,7 +58,7 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name, steps, step_work)
+    found = find_ops(session, hosts, TOOL.name, steps, step_work, host_evidence)
     with_transfers = bool(params["transfers"])
     ops = found.ops.kept(~found.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)

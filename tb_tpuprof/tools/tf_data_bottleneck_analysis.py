@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.steps import Steps, steps
 from tb_tpuprof.analysis.tf_data import Call, Pipeline, call
 from tb_tpuprof.analysis.tf_data_advice import place
@@ -44,7 +45,7 @@ class Chosen:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The pipelines of one, several or all hosts, and one call of one of them in full."""
-    parts = session.map(host_pipelines, hosts)
+    parts = session.map(host_pipelines, hosts, host_evidence)
     ranked = sorted(
         ((host, part.steps, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
         # What feeds no step, such as a validation, never comes before what does.

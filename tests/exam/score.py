@@ -43,6 +43,7 @@ class Mark:
     step_error: float | None = None
     is_sum_right: bool | None = None
     is_small: bool = False  # the cause took less than findings need, or removing it gained less: left out of all counts
+    is_unseen: bool = False  # no event of the trace belongs to the cause: counted apart
     has_verdict: bool = True  # of a healthy job: whether the answer calls it healthy or not, instead of knowing nothing
 
 
@@ -51,6 +52,7 @@ def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     head = {"name": truth["name"], "label": truth["label"], "cause": truth["cause"], "share": truth["target"][0], "tracer": truth["tracer"]}
     gained = truth["gain_s"] / truth["step_s"] if "gain_s" in truth else 1.0
     head["is_small"] = bool(truth["target"][0]) and min(truth.get("share", 1.0), gained) < SMALL
+    head["is_unseen"] = is_unseen(truth)
     if answer is None:
         return Mark(**head, told=NO_ANSWER, is_right=False, why="no answer", has_verdict=False)
     findings = answer.get("findings") or []
@@ -70,6 +72,18 @@ def mark(truth: Mapping[str, Any], answer: Answer | None) -> Mark:
     if details.get("is_culprit_right") is False:
         why = f"named {_culprit_text(findings[0])}, not {truth['culprits'][place]['function']}"
     return Mark(**head, told=told, is_right=is_right, why=why, **details, **always)
+
+
+def is_unseen(truth: Mapping[str, Any]) -> bool:
+    """Whether no event of the trace belongs to the cause: processors that other processes take, or threads without Python frames.
+
+    A trace has no scheduling: neither how unlike the times of an operation are, nor how late a pool's tasks begin, nor how long waits go on
+    after the last operation tells such jobs from healthy ones. TensorFlow records Python's calls for captures from outside alone.
+    """
+    if truth["cause"] != "contention" or truth.get("second"):
+        return False
+    has_frames = truth["tracer"] and truth["framework"] == "jax"
+    return "other processes" in truth["mechanisms"] or not has_frames
 
 
 def _details(truth: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], place: int) -> dict[str, Any]:
@@ -201,8 +215,9 @@ def marks(folder: Path, answers: Callable[[Path], Answer | None] = explained) ->
 
 def report(found: Sequence[Mark]) -> str:
     """All of it as Markdown."""
-    small = [one for one in found if one.is_small]
-    found = [one for one in found if not one.is_small]
+    small, unseen = [one for one in found if one.is_small], [one for one in found if one.is_unseen and not one.is_small]
+    found = [one for one in found if not one.is_small and not one.is_unseen]
+    apart = ", ".join(f"{one.name} (told {one.told})" for one in unseen)
     planted, healthy = [one for one in found if one.cause], [one for one in found if not one.cause]
     causes = list(dict.fromkeys(one.cause for one in sorted(planted, key=lambda one: one.cause)))
     rows = [_row(cause, [one for one in planted if one.cause == cause]) for cause in causes]
@@ -213,6 +228,7 @@ def report(found: Sequence[Mark]) -> str:
     silent = sum(not one.has_verdict for one in healthy)
     lines = [
         f"Left out, for their cause was measured below {_percent(SMALL)}: {', '.join(one.name for one in small) or 'none'}.",
+        f"Counted apart, for no event of the trace belongs to their cause: {apart or 'none'}.",
         f"Healthy jobs: {len(healthy)}, false alarms: {sum(not one.is_right for one in healthy) - silent}, without a verdict: {silent}.",
         f"Causes sum to the step: {count(sums)}. Step time, median error: {_percent(statistics.median(errors)) if errors else '—'}.",
         "", *table(head, [*rows, _row("all", planted), *(_row(name, some) for name, some in kinds if some)]),

@@ -45,6 +45,22 @@ def test_all_is_right() -> None:
     assert found.why == ""
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "tracer", "framework", "is_unseen"),
+    [
+        ("other processes", 1, "jax", True), ("threads spin", 0, "jax", True), ("threads spin", 1, "tensorflow", True),
+        ("threads spin", 1, "jax", False),
+    ],
+)  # fmt: skip
+def test_contention_without_any_event_is_counted_apart(mechanism: str, tracer: int, framework: str, is_unseen: bool) -> None:
+    planted = truth("contention", mechanisms=[mechanism], tracer=tracer, framework=framework)
+    found = mark(planted, answer())
+    assert found.is_unseen == is_unseen
+    text = report([found, mark(truth(), answer(finding()))])
+    assert ("j001 (told nothing)" in text) == is_unseen
+    assert ("1 of 2" in text) != is_unseen
+
+
 def test_only_the_first_finding_counts() -> None:
     found = mark(truth(), answer(finding("input"), finding("python")))
     assert not found.is_right

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
+from tb_tpuprof.analysis.library_files import library_files
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -125,7 +127,9 @@ def kind_of(name: str) -> Kind:
         return Kind.WAIT
     if frame.function == "__next__" or (frame.stem in _LOADER_FILES and not frame.function.startswith("_")):
         return Kind.LOADER
-    if frame.is_users and _says_data(frame.function):
+    # A framework's `read_variable_op` and `batch_all_reduce` are no input: of its functions those of its data files alone are.
+    is_framework = frame.stem in library_files()["framework"] and not _says_data(frame.stem)
+    if frame.is_users and not is_framework and _says_data(frame.function):
         return Kind.LOADER
     return Kind.WAIT if waits and frame.function in ("block_until_ready", "synchronize") else Kind.PYTHON
 

@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.tf_data import Pipeline, Stage, complete_calls, paramet
 from tb_tpuprof.analysis.tf_data_forest import Forest, Ints, Rows, forest
 from tb_tpuprof.analysis.tf_data_simulation import Floats, Kind, Part, Played, play
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_time
+from tb_tpuprof.units import format_fraction, format_time
 
 MARGIN = 0.15  # of the model itself; set on generated pipelines, judged on others (tests/truth/tf_data_evaluation.py)
 SATURATED = 0.75  # share of the processors' time from which more parallelism cannot be promised anything
@@ -85,7 +85,8 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
     if not 1 / _UNEXPLAINED <= explained <= _UNEXPLAINED:
         less = "the rest passes in what the trace does not show, such as other work on the same processors"
         more = "they overlap in ways that the model does not know"
-        reason = f"the model of the stages gives {explained:.0%} of the time from call to call: {less if explained < 1 else more}"
+        share = format_fraction(explained)
+        reason = f"the model of the stages gives {share} of the time from call to call: {less if explained < 1 else more}"
         return (Estimate("none", "cannot estimate", None, None, "", reason),)
     step = (model.step_ps, model.step_ps) if model.step_ps is not None else None
     result = [Estimate("now", "now", (model.latency_ps, model.latency_ps), step, now.limited_by, "as measured")]
@@ -140,7 +141,8 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     pool = _number(whole.get("threadpool_size", "")) or processors
     busy, python = processor_time(trace)
     if processors and busy >= SATURATED * processors:
-        return f"the host's processors are {min(1.0, busy / processors):.0%} busy already: more threads would only share them out anew"
+        share = format_fraction(min(1.0, busy / processors))
+        return f"the host's processors are {share} busy already: more threads would only share them"
     step_ps, timing = _step(trace), _timing(pipeline)
     varies = _varies(steps(trace).duration_ps if step_ps is not None else timing[0])
     if varies:

@@ -301,6 +301,8 @@ def drawn(trace: Trace) -> list[DrawnEvent]:
         ("$builtins next", Kind.NEXT), ("$mine.py:5 f", Kind.PYTHON), ("load", Kind.LOADER), ("NextBatch", Kind.LOADER),
         ("forward", Kind.ANNOTATION), ("PjitFunction(f)", Kind.NONE), ("a/MatMul:MatMul", Kind.NONE), ("DevicePut", Kind.NONE),
         ("torch/utils/data/dataloader.py(633): __next__", Kind.LOADER), ("<built-in method sleep of module object at 0x7f>", Kind.WAIT),
+        ("$resource_variable_ops.py:815 _read_variable_op", Kind.PYTHON), ("$distribute_lib.py:3621 batch_all_reduce", Kind.PYTHON),
+        ("$iterator_ops.py:878 get_next", Kind.LOADER), ("$py_dataset_adapter.py:60 load_batch", Kind.LOADER),
     ],
 )  # fmt: skip
 def test_kinds_of_names(name: str, kind: Kind) -> None:

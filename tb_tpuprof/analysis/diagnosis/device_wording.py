@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, DeviceOp, Group
 from tb_tpuprof.analysis.diagnosis.finding import Evidence
 from tb_tpuprof.analysis.hlo_work import CUSTOM_CALL
+from tb_tpuprof.units import format_fraction
 
 
 def operation(op: DeviceOp) -> str:
@@ -17,7 +18,7 @@ def most(group: Group) -> str:
     share = group.top_ps / group.time_ps if group.time_ps else 0.0
     if not group.top or share < 0.1:
         return ""
-    return f", {share:.0%} of that in `{group.top}`" if group.n > 1 else f" (`{group.top}`)"
+    return f", {format_fraction(share)} of that in `{group.top}`" if group.n > 1 else f" (`{group.top}`)"
 
 
 def peak_evidence(device: DeviceEvidence) -> tuple[Evidence, ...]:

@@ -11,13 +11,24 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
-from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, beside_threads, between_calls, from_producers, in_turns, of_tiny_calls
+from tb_tpuprof.analysis.diagnosis.moved_parts import (
+    behind_waits,
+    beside_copies,
+    beside_own_python,
+    beside_producers,
+    beside_threads,
+    between_calls,
+    from_producers,
+    in_turns,
+    of_tiny_calls,
+)
 from tb_tpuprof.analysis.diagnosis.parts import Part, parts
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
 from tb_tpuprof.analysis.diagnosis.pools import NO_POOLS, Pools, pools
+from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
 from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
 from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, ahead_of_device, threads_beside
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps, short_gaps
 from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
@@ -42,6 +53,10 @@ class HostEvidence:
 
     `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
     `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait for none.
+    `copies`: how many copies to the device run at once beside the computing.
+    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
+    `stages`: how many Python functions of tf.data run at once beside the steps.
+    `tiny_ps`: what programs too small for a call compute per step, which counts as dispatch.
     """
 
     host: str
@@ -65,6 +80,10 @@ class HostEvidence:
     device: DeviceEvidence | None = None
     pools: Pools = NO_POOLS
     stage: str = ""
+    copies: float = 0.0
+    ahead: Beside | None = None
+    stages: float = 0.0
+    tiny_ps: float = 0.0
 
     @property
     def step_ps(self) -> float:
@@ -78,7 +97,7 @@ class HostEvidence:
 
     def time_ps(self, cause: Cause) -> float:
         """Mean time per step of a cause."""
-        return sum(part.mean_ps for part in self.parts if part.cause == cause)
+        return _time_ps(self.parts, cause)
 
     def share(self, time_ps: float) -> float:
         """Of the mean step."""
@@ -111,8 +130,15 @@ def host_evidence(trace: Trace) -> HostEvidence:
     # Of steps from call to call nothing says whether what follows a wait is still the same step, unless several of them are one.
     if steps.source != "program" or n_phases(trace) > 1:
         kept = behind_waits(kept, syncs, planes(trace).has_device)
+    computed = _time_ps(kept, Cause.COMPUTE)
     kept = of_tiny_calls(between_calls(kept, between, short_gaps(trace), calls), tiny_calls(trace))
-    kept = beside_threads(kept, beside, pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS)
+    tiny_ps = computed - _time_ps(kept, Cause.COMPUTE)
+    busy = pools(trace) if planes(trace).hardware in ("", "CPU") else NO_POOLS
+    copying = copies_beside(trace)
+    ahead = ahead_of_device(trace)
+    kept = beside_producers(beside_threads(kept, beside, busy), beside, busy)
+    kept = beside_own_python(kept, ahead, busy)
+    kept = beside_copies(kept, copying, busy)
     ops = op_stats(trace)
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
@@ -120,8 +146,12 @@ def host_evidence(trace: Trace) -> HostEvidence:
         trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
         steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
         (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
-        turns, device_evidence(trace), pools(trace), _stage(trace, kept),
+        turns, device_evidence(trace), pools(trace), _stage(trace, kept), copying, ahead, python_stages_beside(trace), tiny_ps,
     )  # fmt: skip
+
+
+def _time_ps(parts: Sequence[Part], cause: Cause) -> float:
+    return sum(part.mean_ps for part in parts if part.cause == cause)
 
 
 def _stage(trace: Trace, parts: Sequence[Part]) -> str:

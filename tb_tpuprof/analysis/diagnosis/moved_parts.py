@@ -80,11 +80,33 @@ def in_turns(parts: Sequence[Part], turns_ps: Int64s, syncs: Sequence[Sync]) -> 
 def beside_threads(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
     """What computing loses to a busy thread that takes processors away is that thread's."""
     worst = busy_thread(beside)
+    return _slowed(parts, pools.lost(worst.running), Cause.CONTENTION, worst.culprit) if worst else tuple(parts)
+
+
+def beside_producers(parts: Sequence[Part], beside: Sequence[Beside], pools: Pools) -> tuple[Part, ...]:
+    """What computing loses to a thread that makes the steps' data on the same processors is input."""
+    producer = next((one for one in beside if one.hands_over and one.culprit.name), None)
+    return _slowed(parts, pools.lost(producer.running), Cause.INPUT, producer.culprit) if producer else tuple(parts)
+
+
+def beside_own_python(parts: Sequence[Part], own: Beside | None, pools: Pools) -> tuple[Part, ...]:
+    """What computing loses to Python of the steps' own thread, which runs ahead of it, is that function's."""
+    return _slowed(parts, pools.lost(own.running), Cause.PYTHON, own.culprit) if own else tuple(parts)
+
+
+def beside_copies(parts: Sequence[Part], copies: float, pools: Pools) -> tuple[Part, ...]:
+    """What computing loses to copies that run beside it on the same processors is the transfers'. `copies`: how many run at once."""
+    longest = max((part for part in parts if part.cause == Cause.TRANSFERS), key=lambda part: part.mean_ps, default=None)
+    culprit, call = (longest.culprit, longest.call) if longest else (Culprit(), "")
+    return _slowed(parts, pools.lost(copies), Cause.TRANSFERS, culprit, call)
+
+
+def _slowed(parts: Sequence[Part], lost: float, to: Cause, culprit: Culprit, call: str = "") -> tuple[Part, ...]:
+    """Parts with a share of the computing given to another cause."""
     times = [part.time_ps for part in parts if part.cause == Cause.COMPUTE]
-    lost = pools.lost(worst.running) if worst else 0.0
-    if worst is None or not times or not lost:
+    if not times or not lost:
         return tuple(parts)
-    return _moved(parts, (np.sum(times, axis=0) * lost).astype(np.int64), (Cause.COMPUTE,), Cause.CONTENTION, worst.culprit, "")
+    return _moved(parts, (np.sum(times, axis=0) * lost).astype(np.int64), (Cause.COMPUTE,), to, culprit, call)
 
 
 def of_tiny_calls(parts: Sequence[Part], tiny: TinyCalls) -> tuple[Part, ...]:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.torch_files import is_framework, is_library
+from tb_tpuprof.analysis.library_files import library_files
 from tb_tpuprof.analysis.memo import once
 from tb_tpuprof.analysis.metadata_names import metadata_names
 from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of
@@ -52,19 +51,6 @@ class Names:
     claim: npt.NDArray[np.uint8]
     strength: npt.NDArray[np.uint8]
     is_op: npt.NDArray[np.bool_]
-
-
-@cache
-def library_files() -> dict[str, frozenset[str]]:
-    """The words of each section of the list."""
-    found: dict[str, list[str]] = {}
-    section = ""
-    for line in files(__package__).joinpath("library_files.txt").read_text("utf-8").splitlines():
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif not line.startswith("#"):
-            found.setdefault(section, []).extend(line.split())
-    return {name: frozenset(words) for name, words in found.items()}
 
 
 def origin_of(frame: Frame) -> Origin:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.charging import union_cover
+from tb_tpuprof.analysis.cpu_runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
@@ -58,6 +59,45 @@ def threads_beside(trace: Trace) -> tuple[Beside, ...]:
     lines = [line for line in with_frames.tolist() if line not in own and on_host[line] and not _is_pool(trace, line)]
     found = [_beside(trace, line, steps.start_ps, steps.start_ps + steps.duration_ps) for line in lines]
     return tuple(sorted((one for one in found if one), key=lambda one: -one.running))
+
+
+@once
+def ahead_of_device(trace: Trace) -> Beside | None:
+    """The steps' own thread where it only dispatches: its user's Python runs while XLA:CPU computes, on a processor that this needs.
+
+    `running` is a share of the computing time. None where steps wait for what they dispatch, and without Python frames.
+    """
+    steps, pieces = step_pieces(trace)
+    runs = cpu_runs(trace)
+    if steps.how != "dispatched" or pieces is None or not len(runs.event):
+        return None
+    lines = own_lines(trace, pieces).tolist()
+    found = [one for line in lines if (one := _users_python(trace, line, runs.start_ps, runs.end_ps))]
+    return max(found, key=lambda one: one.running, default=None)
+
+
+def _users_python(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
+    """The user's function that itself runs longest in some time, and its share, not one that calls programs: it may wait in the call."""
+    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+    parent = parents_within(trace, rows)
+    begin, stop, owner = innermost(trace, rows, parent)
+    metadata = trace.events["metadata"][rows]
+    waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0
+    is_users = origins(names(trace).origin[metadata], parent) == Origin.USER
+    user = nearest(parent, is_users)
+    is_call = np.array([name.startswith("PjitFunction(") for name in metadata_names(trace)], np.bool_)[metadata]
+    callers = np.unique(metadata[user[is_call & (user >= 0)]])
+    runs = is_users[owner] & ~waits[owner] & ~np.isin(metadata[owner], callers)
+    if not runs.any():
+        return None
+    computed = union_cover(start, end)
+    total = np.bincount(metadata[owner[runs]], weights=(computed(stop) - computed(begin))[runs])
+    frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
+    whole = int(computed(end.max(keepdims=True))[0])
+    if frame is None or not whole:
+        return None
+    name = trace.strings.get(int(trace.lines["name"][line]))
+    return Beside(name, Culprit("function", frame.function, frame.file, frame.line), float(total.max()) / whole, 0.0, False)
 
 
 def _is_pool(trace: Trace, line: int) -> bool:

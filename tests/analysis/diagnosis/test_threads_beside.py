@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, threads_beside
+from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, ahead_of_device, threads_beside
+from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of
+from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 LEGEND = {
     "w": "$work.py:3 spin", "n": "$work.py:9 put", "m": "$mine.py:4 put", "x": "$feeder.py:9 fill", "q": "$queue.py:122 put",
@@ -17,6 +20,25 @@ STEPS = """
 main     [train             ][train                       ][train   ]
 main      [d   ]              [d   ]                        [d   ]
 """
+
+
+def ahead_trace(frame: str) -> Trace:
+    """Three steps that only dispatch, with 4, 3 and 2 µs of a frame each, four runs of XLA:CPU, and copies of 5 and 6 µs beside them."""
+
+    def event(name: str, start: int, time: int, **stats: int | str) -> DrawnEvent:
+        return DrawnEvent(name, start * PS, time * PS, stats)
+
+    main = [event("$loop.py:1 train", 0, 30)]
+    for i, time in enumerate((4, 3, 2)):
+        tie = {} if i else {"_pt": 1, "_p": 1}
+        main.append(event("train", 10 * i, 9, _r=1, step_num=i))
+        main.append(event("PjitFunction(step)", 10 * i + 1, 3))
+        main.append(event("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", 10 * i + 1, 2, **tie))
+        main.append(event(frame, 10 * i + 4, time))
+    spans = [(0, 4), (5, 20), (25, 15), (40, 30)]
+    runs = [event("dot", at, time, run_id=70 + i, hlo_op="dot", _ct=1, _c=1) for i, (at, time) in enumerate(spans)]
+    copies = [event("H2D Dispatch", 0, 5), event("H2D Dispatch", 30, 6)]
+    return build([DrawnPlane("/host:CPU", {"main": main, "pool": runs, "copies": copies})])
 
 
 def beside(text: str) -> tuple[Beside, ...]:
@@ -104,3 +126,22 @@ theirs    [w       ]
     assert (mine.culprit.name, mine.hands_over) == ("spin", False)
     assert mine.running == pytest.approx(21 / 60)
     assert (theirs.culprit.name, theirs.running) == ("", pytest.approx(12 / 60))
+
+
+def test_own_python_that_runs_ahead_of_the_device_is_a_share_of_its_computing() -> None:
+    """Of the 69 µs of computing 3 + 3 + 2 pass in `weigh`; `train` itself, which calls the program, may wait in the call."""
+    trace = ahead_trace("$mine.py:4 weigh")
+    found = ahead_of_device(trace)
+    assert found is not None
+    assert (found.thread, found.culprit) == ("main", Culprit("function", "weigh", "mine.py", 4))
+    assert found.running == pytest.approx(8 / 69)
+    assert copies_beside(trace) == pytest.approx((4 + 6) / 69)
+
+
+def test_sleep_and_library_code_ahead_of_the_device_take_no_processor() -> None:
+    assert ahead_of_device(ahead_trace("$time sleep")) is None
+    assert ahead_of_device(ahead_trace("$array.py:298 __float__")) is None
+
+
+def test_steps_that_wait_for_their_results_run_nothing_ahead() -> None:
+    assert ahead_of_device(trace_of(STEPS, LEGEND)) is None

@@ -60,7 +60,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             Culprit("program", name, caller.file, caller.line)
             if name == _LAMBDA and caller.name
             else Culprit("program" if name else "", name),
-            gain_ps=gain(evidence, time, 0.9, 1.5),
+            gain_ps=gain(evidence, time, 0.9, 1.65),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(

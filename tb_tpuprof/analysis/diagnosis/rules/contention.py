@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.threads_beside import busy_thread
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, time_and_share
+from tb_tpuprof.units import format_fraction
 
 FIXES = {
     "": Fix(
@@ -37,16 +38,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     fix = _CHEAPER if slowed > held else fix_for(FIXES, evidence)
     yield Finding(
         Cause.CONTENTION,
-        f"Another thread runs {worst.culprit.title} for {worst.running:.0%} of the time, and "
+        f"Another thread runs {worst.culprit.title} for {format_fraction(worst.running)} of the time, and "
         + (_SLOWED if slowed > held else _HELD).format(time_and_share(evidence, time)),
         time,
         evidence.share(time),
         _WHY_SLOWED.format(evidence.pools.n) if slowed > held else _WHY_HELD,
         worst.culprit,
-        gain_ps=gain(evidence, time, 0.6, 1.3) if slowed > held else (0.0, time),
+        gain_ps=gain(evidence, time, 0.6, 1.8) if slowed > held else (0.0, time),
         fix=fix.text,
         snippet=fix.snippet,
-        evidence=(Evidence(f"{worst.culprit.title} runs on another thread for {worst.running:.0%} of the steps' time."),),
+        evidence=(Evidence(f"{worst.culprit.title} runs on another thread for {format_fraction(worst.running)} of the steps' time."),),
         confidence="medium",
     )
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
@@ -30,6 +32,9 @@ FIXES = {
     "": Fix("Make data ahead of the step, in other threads or processes."),
 }  # fmt: skip
 _PRODUCES = 0.02
+_MOST = 0.5
+_REASON = "The data of a step is made after the step asks for it, or more slowly than steps use it."
+_REASON_SLOWED = "The data is there in time, but the thread that makes it takes processors from the computation: all of them are in use."
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -49,14 +54,19 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     if producer and waits_for_thread:
         culprit, where = producer.culprit, f": the thread that makes it spends its time in {producer.culprit.title}"
     fix = fix_for(FIXES, evidence)
+    slowed = total([part for part in mine if part.klass in COMPUTES])
+    text, reason = f"Each step waits {time_and_share(evidence, time)} for data{where}.", _REASON
+    if producer and slowed > _MOST * time:
+        culprit, reason = producer.culprit, _REASON_SLOWED
+        text = f"Each step loses {time_and_share(evidence, time)} to making data in {culprit.title}, on another thread."
     yield Finding(
         Cause.INPUT,
-        f"Each step waits {time_and_share(evidence, time)} for data{where}.",
+        text,
         time,
         evidence.share(time),
-        "The data of a step is made after the step asks for it, or more slowly than steps use it.",
+        reason,
         culprit if culprit.kind in ("function", "annotation", "stage") else Culprit("stage", culprit.name) if culprit.name else Culprit(),
-        gain_ps=gain(evidence, time, 0.85, 1.25),
+        gain_ps=_gain(evidence, time),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=(*shown(evidence, mine, "The longest wait"), *_producers(evidence)),
@@ -64,9 +74,16 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     )
 
 
+def _gain(evidence: HostEvidence, time: float) -> tuple[float, float]:
+    """Python stages that run ahead may compute, too: then the computation is faster without them."""
+    least, most = gain(evidence, time, 0.85, 1.25)
+    slowed = evidence.pools.lost(evidence.stages) * evidence.time_ps(Cause.COMPUTE)
+    return least, min(most + slowed, evidence.step_ps)
+
+
 def _producers(evidence: HostEvidence) -> tuple[Evidence, ...]:
     return tuple(
-        Evidence(f"A thread runs {one.culprit.title} for {one.running:.0%} of the time and hands over what it makes.")
+        Evidence(f"A thread runs {one.culprit.title} for {format_fraction(one.running)} of the time and hands over what it makes.")
         for one in evidence.beside if one.hands_over and one.culprit.name
     )[:2]  # fmt: skip
 

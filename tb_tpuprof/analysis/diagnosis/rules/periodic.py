@@ -55,7 +55,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             evidence.share(time),
             f"{longest.n} of {evidence.n_steps} steps, at equal distances, take longer; the others do not.",
             culprit,
-            gain_ps=gain(evidence, excess / every, 0.8, 1.35),
+            gain_ps=gain(evidence, excess / every, 0.75, 1.45),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=(Evidence("The longest", evidence.host, longest.first_ps, longest.last_ps),) if longest.first_ps >= 0 else (),

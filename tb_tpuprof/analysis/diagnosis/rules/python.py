@@ -8,9 +8,11 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
+from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
@@ -26,6 +28,7 @@ FIXES = {
     PYTORCH: Fix("Take it out of the step, or move it into the `Dataset` so that the loader's workers do it."),
     "": Fix("Take it out of the step, or do it in another thread or process while the device computes."),
 }  # fmt: skip
+_CHEAPER = Fix("Make it cheaper, do it less often or in a process on another host, or take a host with more processors.")
 _WAITED = 0.5
 
 
@@ -44,21 +47,31 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             text = f"Each step waits {amount} in {culprit.title or 'Python'}{inside}."
         else:
             text = f"Each step spends {amount} in Python, in {culprit.title or 'the interpreter'}{inside}."
-        fix = fix_for(FIXES, evidence)
+        ahead = evidence.ahead if evidence.ahead and evidence.ahead.culprit == culprit else None
+        fix = _CHEAPER if ahead else fix_for(FIXES, evidence)
         option = python_option(evidence)
         yield Finding(
             Cause.PYTHON,
             text,
             time,
             evidence.share(time),
-            "Nothing computes meanwhile: the next operation is dispatched only when it returns.",
+            _reason(ahead),
             culprit,
-            gain_ps=gain(evidence, time, 0.9 if waits else 0.8, 1.1 if waits else 1.35),
+            gain_ps=gain(evidence, time, 0.9 if waits else 0.75, 1.1 if waits else 1.4),
             fix=fix.text,
             snippet=fix.snippet,
             evidence=shown(evidence, parts, "Its longest stretch"),
             capture_option=option if culprit.kind != "function" else "",
         )
+
+
+def _reason(ahead: Beside | None) -> str:
+    if ahead is None:
+        return "Nothing computes meanwhile: the next operation is dispatched only when it returns."
+    return (
+        f"It runs while the device computes, for {format_fraction(ahead.running)} of that time, and takes a processor from it: "
+        "all of them are in use."
+    )
 
 
 RULE = Rule(Cause.PYTHON, find)

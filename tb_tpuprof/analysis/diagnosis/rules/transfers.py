@@ -12,6 +12,7 @@ from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.units import format_fraction
 
 FIXES = {
     JAX: Fix(
@@ -25,6 +26,7 @@ FIXES = {
     PYTORCH: Fix("Pin memory and copy without waiting.", "batch = batch.to('cuda', non_blocking=True)  # DataLoader(pin_memory=True)"),
     "": Fix("Move data once and keep it on the device."),
 }  # fmt: skip
+_SLOWS = 0.03  # of the computing
 
 
 def find(evidence: HostEvidence) -> Iterable[Finding]:
@@ -51,13 +53,23 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], culprit: Culprit, wh
         f"{amount} {where}." if where else f"{amount}.",
         time,
         evidence.share(time),
-        "Nothing computes during these copies.",
+        _reason(evidence),
         culprit if culprit.kind in ("function", "program") else Culprit("call", culprit.name) if culprit.name else Culprit(),
         gain_ps=gain(evidence, time, 0.9, 1.3),
         fix=fix.text,
         snippet=fix.snippet,
         evidence=shown(evidence, parts, "The longest copy"),
         capture_option="" if culprit.kind == "function" else python_option(evidence),
+    )
+
+
+def _reason(evidence: HostEvidence) -> str:
+    """Whether the step waits for the copies, or computes more slowly beside them."""
+    if evidence.pools.lost(evidence.copies) < _SLOWS:
+        return "Nothing computes during these copies."
+    return (
+        f"They run beside the computation for {format_fraction(min(evidence.copies, 1.0))} of its time and use processors that it needs: "
+        "part of the time is computing that takes longer."
     )
 
 

@@ -1,0 +1,37 @@
+"""Copies and tf.data's Python functions on the runtime's threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
+from tests.analysis.diagnosis.drawn import trace_of
+
+# Steps of 24, 18 and 9 columns.
+STEPS = """
+main             [train                 ][train           ][train  ]
+main             [d  ]                   [d  ]             [d  ]
+"""
+LEGEND = {"e": "H2D Dispatch", "f": "PyFunc:PyFunc", "q": "Iterator::Prefetch", "d": "dot:Dot"}
+
+
+def test_python_stages_count_on_other_threads_and_within_steps() -> None:
+    """20 of 51 µs on one thread, of which one lies in another and 4 before the first step, and 10 on a second; own ones do not count."""
+    trace = trace_of(
+        """
+        main             [train                 ][train           ][train  ]
+        main               [f    ]   [d  ]        [d  ]             [d  ]
+        tf_data/1    [f       ]     [f            ]
+        tf_data/1                     [f  ]
+        tf_data/2                                    [f       ]
+        tf_data/3            [q            ]
+        """,
+        LEGEND,
+    )
+    assert python_stages_beside(trace) * 51 == pytest.approx(6 + 15 + 10)
+
+
+def test_without_steps_or_copies_nothing_is_beside() -> None:
+    assert copies_beside(trace_of("main    [d   ]", LEGEND)) == 0
+    assert copies_beside(trace_of(STEPS, LEGEND)) == 0
+    assert python_stages_beside(trace_of(STEPS, LEGEND)) == 0

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.memo import once
+from tb_tpuprof.analysis.planes import planes
 from tb_tpuprof.analysis.stat_rows import distinct_codes, first_ints, mix, values_at
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import ascends
@@ -68,7 +69,7 @@ def graph_kernels(trace: Trace) -> GraphKernels:
 
 def _in_graphs(trace: Trace) -> tuple[Rows, Rows, Rows, Rows]:
     """Events of command buffers (ascending), their program, the text that names the graph, and a number for each launch of it."""
-    rows, string = named_events(trace)
+    rows, string = named_events(trace) if planes(trace).gpus else (np.empty(0, np.intp), np.empty(0, np.int64))
     used = np.flatnonzero(np.bincount(string)) if len(string) else string
     names = [i for i in used.tolist() if trace.strings[i].startswith(GRAPH_PREFIX)]
     mine = np.flatnonzero(np.isin(string, names)) if names else np.empty(0, np.intp)

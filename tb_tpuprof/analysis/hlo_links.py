@@ -107,9 +107,10 @@ def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
 def _named_by_event(trace: Trace) -> tuple[Rows, Rows, Rows]:
     """Events with the stats `hlo_op` and `program_id`, with both."""
     texts = hlo_op_texts(trace)
-    known, program = first_ints(trace, "program_id")
-    rows, mine, theirs = np.intersect1d(texts.owner, known, assume_unique=True, return_indices=True)
-    return rows.astype(np.int64), program[theirs], texts.text[mine]
+    missing = np.iinfo(np.int64).min
+    program = values_at(texts.owner, *first_ints(trace, "program_id"), missing)
+    both = np.flatnonzero(program != missing)
+    return texts.owner[both].astype(np.int64), program[both], texts.text[both]
 
 
 def _named_by_metadata(trace: Trace) -> tuple[Rows, Rows, Rows]:

@@ -45,7 +45,9 @@ class Found:
 
 def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
     """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
-    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
+    first, *others = (*with_them, hlo_ops, roofs, offload_wait_ps)
+    session.map(first, hosts, *others)
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
     return Found(ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts)))

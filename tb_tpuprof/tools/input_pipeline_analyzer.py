@@ -45,7 +45,8 @@ _NO_STAGES = "the steps wait in Python, and no stages of a pipeline were traced"
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
-    parts = session.map(input_part, hosts, loader_wait, host_evidence)
+    session.map(host_evidence, hosts, input_part, loader_wait)
+    parts = session.map(input_part, hosts)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)

@@ -58,7 +58,7 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name, steps, step_work, host_evidence)
+    found = find_ops(session, hosts, TOOL.name, host_evidence, steps, step_work)
     with_transfers = bool(params["transfers"])
     ops = found.ops.kept(~found.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)

@@ -31,7 +31,7 @@ def opcode_of(i: int) -> str:
 
 def large_program(folder: Path, n: int = N_INSTRUCTIONS) -> Path:
     """Write the run: HLO of `n` instructions in the entry computation and their buffers in the file, an event for each on one core."""
-    from tb_tpuprof.ingest.xspace_messages import xspace_class
+    from tb_tpuprof.ingest.xspace.messages import xspace_class
 
     space = xspace_class()()
     PlaneWriter(space, "/host:metadata").metadata(TITLE, {"Hlo Proto": large_proto(n)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 
 _IDS = {b"id", b"parent_id", b"_p", b"_c", b"correlation_id", b"step_num", b"iter_num"}
 _APART = 1_000_000_000  # between the ids of two copies

@@ -13,23 +13,28 @@ from typing import Any, TypeVar
 
 import numpy.ma  # noqa: F401 (np.unique loads it at its first call: 10 ms that the first answer would wait for)
 
-from tb_tpuprof.analysis import gpu_host_steps, host_steps, pytorch_pieces, tpu_steps  # noqa: F401 (loaded with the plugin, not later)
-from tb_tpuprof.analysis.clocks import clock_marks
-from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
-from tb_tpuprof.analysis.frameworks import software
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.live import LiveSample, live_sample
-from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.frameworks import software
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.overview.live import LiveSample, live_sample
+from tb_tpuprof.analysis.steps import gpu_host as gpu_host_steps  # noqa: F401 (loaded with the plugin, not later)
+from tb_tpuprof.analysis.steps import host as host_steps  # noqa: F401 (loaded with the plugin, not later)
+from tb_tpuprof.analysis.steps import pytorch_pieces  # noqa: F401 (loaded with the plugin, not later)
+from tb_tpuprof.analysis.steps import tpu as tpu_steps  # noqa: F401 (loaded with the plugin, not later)
+from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, TraceFormatError
-from tb_tpuprof.ingest import cache as column_cache
-from tb_tpuprof.ingest import chrome_trace, executors, hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
-from tb_tpuprof.ingest import results as result_cache
-from tb_tpuprof.ingest.files import FileState, file_state
-from tb_tpuprof.ingest.graph_files import Known, find_graphs, graph_folder, read_place
-from tb_tpuprof.ingest.hlo_programs import program_of_file, programs_in, read_program
+from tb_tpuprof.ingest import executors
+from tb_tpuprof.ingest.chrome import decoder as chrome_trace  # noqa: F401 (loaded with the plugin, not while the first answer waits)
+from tb_tpuprof.ingest.graphs.files import Known, find_graphs, graph_folder, read_place
+from tb_tpuprof.ingest.hlo import module as hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
+from tb_tpuprof.ingest.hlo.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.progress import Progress, Standing
-from tb_tpuprof.ingest.runs import HostFile, RunInfo, host_file, is_program, open_run
+from tb_tpuprof.ingest.storage import cache as column_cache
+from tb_tpuprof.ingest.storage import results as result_cache
+from tb_tpuprof.ingest.storage.files import FileState, file_state
+from tb_tpuprof.ingest.storage.runs import HostFile, RunInfo, host_file, is_program, open_run
 from tb_tpuprof.threads import alone, n_processors
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, PlaneWriter, Stat, core_details, field
 
 PROGRAM = 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, PlaneWriter, Stat
 
 START_NS = 1_000_000

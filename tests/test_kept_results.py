@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
-from tb_tpuprof.ingest import results
 from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.storage import results
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.base import Tool

@@ -9,8 +9,8 @@ import pytest
 
 from bench.large_program import large_program
 from tb_tpuprof import threads
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.ingest.runs import find_run
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.ingest.storage.runs import find_run
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace

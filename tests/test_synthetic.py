@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, hlo_stats, input_pipeline_analyzer, kernel_stats, memory_profile, overview_page
 from tests.conformance.live_devices import table

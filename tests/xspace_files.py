@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.analysis.diagnosis.drawn import planes_of
 from tests.synthetic import PlaneWriter
 

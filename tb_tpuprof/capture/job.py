@@ -24,7 +24,7 @@ from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.reply import Reply
 from tb_tpuprof.capture.targets import Target, file_stems
 from tb_tpuprof.errors import CaptureFailed, ProfilerError
-from tb_tpuprof.ingest.writing import RunFolder
+from tb_tpuprof.ingest.storage.writing import RunFolder
 
 logger = logging.getLogger("tb_tpuprof")
 _GATHER_SECONDS = 2.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from tb_tpuprof.ingest.descriptors import Field, message_classes
+from tb_tpuprof.ingest.xspace.descriptors import Field, message_classes
 
 PACKAGE = "tb_tpuprof.profiler"
 PROFILE = "/tensorflow.ProfilerService/Profile"

@@ -32,7 +32,7 @@ _THREADS = 16
 
 
 class Measured(Protocol):
-    """What `measure` makes of a profile; None where a number is not known. See `analysis/live.py`."""
+    """What `measure` makes of a profile; None where a number is not known. See `analysis/overview/live.py`."""
 
     @property
     def device_type(self) -> str:

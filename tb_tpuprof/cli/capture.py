@@ -14,7 +14,7 @@ from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.cli.progress import Progress
 from tb_tpuprof.cli.targets import add_target_arguments, find_targets, where_of
 from tb_tpuprof.encode.text import printable
-from tb_tpuprof.ingest.writing import new_run
+from tb_tpuprof.ingest.storage.writing import new_run
 from tb_tpuprof.units import format_bytes
 
 if TYPE_CHECKING:  # it imports gRPC, which other commands should not wait for

@@ -7,7 +7,7 @@ import json
 import os
 
 from tb_tpuprof.encode.text import printable
-from tb_tpuprof.ingest.runs import find_runs, open_run
+from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.units import format_bytes
 
 

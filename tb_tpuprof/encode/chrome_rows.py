@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline_flows import arrow_ends, flows
-from tb_tpuprof.analysis.timeline_tracks import Track
+from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
+from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.native import nest
 from tb_tpuprof.tools.trace_hosts import HostView
 from tb_tpuprof.tools.trace_window import Window

@@ -21,7 +21,7 @@ from typing import Any
 from tb_tpuprof.errors import BadParameter, ExecutorFailed
 from tb_tpuprof.ingest.helpers import Helped
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.results import pack
+from tb_tpuprof.ingest.storage.results import pack
 from tb_tpuprof.threads import alone, n_processors
 from tb_tpuprof.trace.trace import Trace
 

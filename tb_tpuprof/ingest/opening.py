@@ -8,16 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import NotATrace, TraceFormatError
-from tb_tpuprof.ingest import kinds, structure
-from tb_tpuprof.ingest.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
-from tb_tpuprof.ingest.outline_bytes import PartialFile, reads_in_part
-from tb_tpuprof.ingest.runs import host_of, is_program
-from tb_tpuprof.ingest.source import BytesSource, FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
+from tb_tpuprof.ingest.storage import kinds
+from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
+from tb_tpuprof.ingest.storage.runs import host_of, is_program
+from tb_tpuprof.ingest.storage.source import BytesSource, FileSource, PackedSource, PackedTraceEventSource, TraceEventSource
+from tb_tpuprof.ingest.xspace import structure
+from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile, reads_in_part
 from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.trace.trace import Trace, TraceSource
 
 if IS_COMPILED:  # loaded with the plugin, not while the first answer waits
-    from tb_tpuprof.ingest.xspace import decode
+    from tb_tpuprof.ingest.xspace.decoder import decode
 
 _NO_EVENTS = b"\x22\x00"  # an XSpace with nothing but a host without a name
 
@@ -72,15 +73,15 @@ def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None
 
 
 def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
-    from tb_tpuprof.ingest.trace_events import decode_trace_events
+    from tb_tpuprof.ingest.chrome.trace_events import decode_trace_events
 
     source = PackedTraceEventSource(state) if was_packed else TraceEventSource(state)
     return decode_trace_events(data, state.path, host_of(state.path), source)
 
 
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:
-    from tb_tpuprof.ingest.chrome_trace import decode_chrome  # a process that only reads XSpaces starts sooner without it
-    from tb_tpuprof.ingest.json_source import JsonSource, PackedJsonSource
+    from tb_tpuprof.ingest.chrome.decoder import decode_chrome  # a process that only reads XSpaces starts sooner without it
+    from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
 
     kind = kinds.kind_of_name(state.path)
     if kind is not None:  # finished pages are JSON, too
@@ -90,7 +91,7 @@ def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: boo
 
 def _decoded(file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False) -> Trace:
     if not IS_COMPILED:
-        from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
+        from tb_tpuprof.ingest.xspace.protobuf import decode_protobuf
 
         return decode_protobuf(file.data, path, host)
     try:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """XSpace's hot messages (XEvent, XStat) → columns. Compiled; reads hostile bytes: nothing is read outside of its message.
 
-An event or stat that is malformed is left out and counted. The twin is `ingest/xspace_protobuf.py`.
+An event or stat that is malformed is left out and counted. The twin is `ingest/xspace/protobuf.py`.
 """
 
 import cython
@@ -56,7 +56,8 @@ class Decoder:
 
     `columns` are start int64, duration int64, metadata int32 and position (uint32, or uint64 for files of 4 GiB and more),
     with room for all events. Several decoders may share them and read different pieces at the same time. Stats gather by key
-    (a number below `n_keys`) in chunks until `ingest/stat_columns.py` puts those of all decoders together; texts are copied on the way.
+    (a number below `n_keys`) in chunks until `ingest/xspace/stat_columns.py` puts those of all decoders together; texts are copied
+    on the way.
     """
 
     start: int64_t[::1]

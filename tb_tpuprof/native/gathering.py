@@ -56,7 +56,7 @@ class IdMap:
 @cython.final
 @cython.cclass
 class Gathered:
-    """Stats by key (a number below `n_keys`), in chunks until `ingest/stat_columns.py` puts them together; texts are copied."""
+    """Stats by key (a number below `n_keys`), in chunks until `ingest/xspace/stat_columns.py` puts them together; texts are copied."""
 
     def __cinit__(self, n_keys: int64_t):
         self.slots = cython.cast(cython.pointer(Slot), calloc(max(n_keys, 1), cython.sizeof(Slot)))

@@ -10,7 +10,7 @@ from tb_tpuprof.capture.options import CaptureOptions, capture_options
 from tb_tpuprof.capture.targets import MAX_TARGETS, Target, check_allowed, parse_targets
 from tb_tpuprof.capture.tpu_names import TpuPlace, resolve_tpus
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.ingest.writing import check_run_name
+from tb_tpuprof.ingest.storage.writing import check_run_name
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.rules import CaptureRules
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from tb_tpuprof.capture.cancellation import Cancellation
 from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.errors import CaptureBusy, CaptureNotFound, ProfilerError
-from tb_tpuprof.ingest.writing import new_run
+from tb_tpuprof.ingest.storage.writing import new_run
 from tb_tpuprof.serve.capture_request import CaptureRequest
 
 logger = logging.getLogger("tb_tpuprof")

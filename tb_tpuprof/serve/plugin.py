@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorboard.plugins import base_plugin
 
-from tb_tpuprof.ingest.runs import has_runs
+from tb_tpuprof.ingest.storage.runs import has_runs
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.serve.rules import CaptureRules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.clocks import apart_sentences, clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.analysis.steps.clocks import apart_sentences, clock_marks, clock_offsets, clock_sentences
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic
 

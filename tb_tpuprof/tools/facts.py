@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_tpuprof.analysis.combine import CommonSteps
-from tb_tpuprof.analysis.facts import RunFacts, host_facts, run_facts
-from tb_tpuprof.analysis.frameworks import software, sum_software
+from tb_tpuprof.analysis.events.frameworks import software, sum_software
+from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
+from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Scalar
 from tb_tpuprof.tools.clocks import Clocks, clocks_of

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.diagnostics import trace_notices
-from tb_tpuprof.analysis.facts import host_facts
-from tb_tpuprof.analysis.frameworks import TENSORFLOW, UNKNOWN, software
-from tb_tpuprof.analysis.gpu_ops import transfer_ps
-from tb_tpuprof.analysis.hardware import Hardware, hardware
-from tb_tpuprof.analysis.op_metrics import IDLE, OpMetrics
-from tb_tpuprof.analysis.op_stats import OpStats, op_stats, sum_op_stats
-from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
-from tb_tpuprof.analysis.roofline import first_roofs, limit_text, roofs
-from tb_tpuprof.analysis.summary import ahead
+from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
+from tb_tpuprof.analysis.ops.gpu import transfer_ps
+from tb_tpuprof.analysis.ops.metrics import IDLE, OpMetrics
+from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
+from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
+from tb_tpuprof.analysis.ops.stats import OpStats, op_stats, sum_op_stats
+from tb_tpuprof.analysis.overview.facts import host_facts
+from tb_tpuprof.analysis.overview.summary import ahead
+from tb_tpuprof.analysis.steps.combine import sum_hardware
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from tb_tpuprof.analysis.graph_drawing import KINDS, OPERATION, REST, Drawing
-from tb_tpuprof.analysis.graph_scopes import Scopes
-from tb_tpuprof.analysis.tpu_advice import advice
-from tb_tpuprof.analysis.tpu_compatibility import INVALID, NOT_CHECKED, VALID, Compatibility
+from tb_tpuprof.analysis.graphs.drawing import KINDS, OPERATION, REST, Drawing
+from tb_tpuprof.analysis.graphs.scopes import Scopes
+from tb_tpuprof.analysis.graphs.tpu_advice import advice
+from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, VALID, Compatibility
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Scalar, Table
 from tb_tpuprof.tools.columns import text_column

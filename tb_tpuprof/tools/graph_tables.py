@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo_classes import class_of
-from tb_tpuprof.analysis.hlo_graph import HloGraph, Node
-from tb_tpuprof.analysis.hlo_text import SHORT, instruction_text
-from tb_tpuprof.analysis.hlo_times import CONTAINERS, ProgramTimes
+from tb_tpuprof.analysis.hlo.classes import class_of
+from tb_tpuprof.analysis.hlo.graph import HloGraph, Node
+from tb_tpuprof.analysis.hlo.text.printer import SHORT, instruction_text
+from tb_tpuprof.analysis.ops.hlo_times import CONTAINERS, ProgramTimes
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.trace.hlo import HloModule

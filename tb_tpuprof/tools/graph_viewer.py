@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.hlo_dot import dot_text, json_text
-from tb_tpuprof.analysis.hlo_graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
-from tb_tpuprof.analysis.hlo_search import matching_rows
-from tb_tpuprof.analysis.hlo_text import LONG, SHORT, module_text
-from tb_tpuprof.analysis.hlo_text_window import text_index
-from tb_tpuprof.analysis.hlo_times import NO_TIMES, ProgramTimes, hlo_times
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.hlo.dot import dot_text, json_text
+from tb_tpuprof.analysis.hlo.graph import MOST_NODES, GraphOptions, HloGraph, neighbourhood
+from tb_tpuprof.analysis.hlo.search import matching_rows
+from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, module_text
+from tb_tpuprof.analysis.hlo.text.window import text_index
+from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo_memory import CATEGORIES, TEMPORARY, THREAD_LOCAL, SpaceMemory, allocation_kinds
-from tb_tpuprof.analysis.hlo_memory_advice import buffer_shape, padded_dimensions
+from tb_tpuprof.analysis.hlo.memory import CATEGORIES, TEMPORARY, THREAD_LOCAL, SpaceMemory, allocation_kinds
+from tb_tpuprof.analysis.hlo.memory_advice import buffer_shape, padded_dimensions
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.trace.hlo import HloModule

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.category_sentence import offload_wait_ps
-from tb_tpuprof.analysis.diagnostics import trace_notices
-from tb_tpuprof.analysis.hlo_expressions import expressions
-from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops, merge_hlo_ops
-from tb_tpuprof.analysis.hlo_work import CUSTOM_CALL
-from tb_tpuprof.analysis.roof_excess import excess_notices, excesses
-from tb_tpuprof.analysis.roofline import Roofs, first_roofs, roofs
+from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
+from tb_tpuprof.analysis.ops.category_sentence import offload_wait_ps
+from tb_tpuprof.analysis.ops.expressions import expressions
+from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops, merge_hlo_ops
+from tb_tpuprof.analysis.ops.roof_excess import excess_notices, excesses
+from tb_tpuprof.analysis.ops.roofline import Roofs, first_roofs, roofs
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tb_tpuprof.analysis.combine import sum_hardware
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.diagnostics import Notice, step_notices
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.host_input import HOST_CATEGORIES
-from tb_tpuprof.analysis.input_advice import Advice, input_advice, largest, short
-from tb_tpuprof.analysis.input_pipeline import InputPart, InputPipeline, input_part, input_pipeline
-from tb_tpuprof.analysis.op_stats import sum_op_stats
-from tb_tpuprof.analysis.pytorch_steps import loader_sentence, loader_wait
-from tb_tpuprof.analysis.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
+from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, short
+from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
+from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
+from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
+from tb_tpuprof.analysis.ops.stats import sum_op_stats
+from tb_tpuprof.analysis.steps.combine import sum_hardware
+from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
+from tb_tpuprof.analysis.steps.pytorch import loader_sentence, loader_wait
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, WAITING, HostTime
-from tb_tpuprof.analysis.input_pipeline import InputPipeline
-from tb_tpuprof.analysis.tpu_input import SC_PARTS, TC_PARTS
+from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
+from tb_tpuprof.analysis.input.pipeline import InputPipeline
+from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
 

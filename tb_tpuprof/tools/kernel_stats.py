@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.diagnostics import trace_notices
-from tb_tpuprof.analysis.kernel_launch import Launch
-from tb_tpuprof.analysis.kernel_names import short_name
-from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
-from tb_tpuprof.analysis.op_metrics import NO_OPERATION
-from tb_tpuprof.analysis.planes import planes
+from tb_tpuprof.analysis.events.kernel_names import short_name
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.analysis.kernels.launch import Launch
+from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Params, Payload, Scalar, Subject, Table, Tool, Verdict

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.diagnostics import trace_notices
-from tb_tpuprof.analysis.grouping import Groups, groups
-from tb_tpuprof.analysis.memory_events import MemoryEvents, has_memory_events, memory_events
-from tb_tpuprof.analysis.memory_host import host_memory
-from tb_tpuprof.analysis.memory_peak import MemoryPeak, active_allocations, event_at
-from tb_tpuprof.analysis.memory_window import window_events
-from tb_tpuprof.analysis.step_marks import step_marks
+from tb_tpuprof.analysis.memory.events import MemoryEvents, has_memory_events, memory_events
+from tb_tpuprof.analysis.memory.host import host_memory
+from tb_tpuprof.analysis.memory.peak import MemoryPeak, active_allocations, event_at
+from tb_tpuprof.analysis.memory.window import window_events
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
+from tb_tpuprof.analysis.steps.grouping import Groups, groups
+from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict

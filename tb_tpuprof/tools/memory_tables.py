@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.grouping import Groups
-from tb_tpuprof.analysis.memory_events import MemoryEvents, dtype_name
-from tb_tpuprof.analysis.memory_floor import Floor
-from tb_tpuprof.analysis.memory_host import MemoryShape
-from tb_tpuprof.analysis.memory_peak import Active, MemoryPeak
-from tb_tpuprof.analysis.stat_rows import distinct_codes
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes
+from tb_tpuprof.analysis.memory.events import MemoryEvents, dtype_name
+from tb_tpuprof.analysis.memory.floor import Floor
+from tb_tpuprof.analysis.memory.host import MemoryShape
+from tb_tpuprof.analysis.memory.peak import Active, MemoryPeak
+from tb_tpuprof.analysis.steps.grouping import Groups
 from tb_tpuprof.native import split
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column

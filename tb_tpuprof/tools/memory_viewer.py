@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from tb_tpuprof.analysis.hardware import Hardware, hardware
-from tb_tpuprof.analysis.hlo_memories import HloMemories, hlo_memories
-from tb_tpuprof.analysis.hlo_memory import CATEGORIES, TEMPORARY, SpaceMemory, scoped_vmem
-from tb_tpuprof.analysis.hlo_memory_advice import Advice, advice
-from tb_tpuprof.analysis.memory_capacity import capacity_bytes, space_name
-from tb_tpuprof.analysis.program_kind import kind_of_programs, program_kind
-from tb_tpuprof.analysis.ran_programs import ran_programs
+from tb_tpuprof.analysis.device.hardware import Hardware, hardware
+from tb_tpuprof.analysis.device.memory_capacity import capacity_bytes, space_name
+from tb_tpuprof.analysis.hlo.memories import HloMemories, hlo_memories
+from tb_tpuprof.analysis.hlo.memory import CATEGORIES, TEMPORARY, SpaceMemory, scoped_vmem
+from tb_tpuprof.analysis.hlo.memory_advice import Advice, advice
+from tb_tpuprof.analysis.hlo.program_kind import kind_of_programs, program_kind
+from tb_tpuprof.analysis.ops.ran_programs import ran_programs
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict

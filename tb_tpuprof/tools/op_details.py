@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.hlo_expressions import expressions, program_name
-from tb_tpuprof.analysis.hlo_links import hlo_links
-from tb_tpuprof.analysis.hlo_ops import HloOps
-from tb_tpuprof.analysis.hlo_padding import dim_roles, padded_dims, products, unit_side
-from tb_tpuprof.analysis.hlo_work import ProgramCosts
-from tb_tpuprof.analysis.roofline import LIMITS, Rates, rates
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.hlo_links import hlo_links
+from tb_tpuprof.analysis.hlo.padding import dim_roles, padded_dims, products, unit_side
+from tb_tpuprof.analysis.hlo.work import ProgramCosts
+from tb_tpuprof.analysis.ops.expressions import expressions, program_name
+from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Payload, Scalar, Table

@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.hlo_ops import HloOps
-from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
-from tb_tpuprof.analysis.roofline import NEAR_A_LIMIT, Roofs, ratio
+from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
+from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
+from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.columns import text_column

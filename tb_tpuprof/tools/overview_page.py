@@ -6,24 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from tb_tpuprof.analysis.category_sentence import sum_categories, told_by_category
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
-from tb_tpuprof.analysis.diagnostics import Notice, step_notices
-from tb_tpuprof.analysis.facts import run_facts
-from tb_tpuprof.analysis.framework_advice import framework_advice
-from tb_tpuprof.analysis.framework_calls import sum_calls
-from tb_tpuprof.analysis.hosts import are_alike, host_steps, slowest_host
-from tb_tpuprof.analysis.input_stage import slow_stage
-from tb_tpuprof.analysis.op_stats import sum_op_stats
-from tb_tpuprof.analysis.pytorch_steps import loader_sentence
-from tb_tpuprof.analysis.recommend import Finding, apart_finding, finding, on_worst_host
-from tb_tpuprof.analysis.roof_excess import excess_notices
-from tb_tpuprof.analysis.roofline import first_roofs
-from tb_tpuprof.analysis.steps import Steps
-from tb_tpuprof.analysis.summary import summary
-from tb_tpuprof.analysis.utilization import sum_utilization
+from tb_tpuprof.analysis.input.stage import slow_stage
+from tb_tpuprof.analysis.ops.category_sentence import sum_categories, told_by_category
+from tb_tpuprof.analysis.ops.framework_calls import sum_calls
+from tb_tpuprof.analysis.ops.recommend import Finding, apart_finding, finding, on_worst_host
+from tb_tpuprof.analysis.ops.roof_excess import excess_notices
+from tb_tpuprof.analysis.ops.roofline import first_roofs
+from tb_tpuprof.analysis.ops.stats import sum_op_stats
+from tb_tpuprof.analysis.ops.utilization import sum_utilization
+from tb_tpuprof.analysis.overview.facts import run_facts
+from tb_tpuprof.analysis.overview.framework_advice import framework_advice
+from tb_tpuprof.analysis.overview.hosts import are_alike, host_steps, slowest_host
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
+from tb_tpuprof.analysis.steps.pytorch import loader_sentence
+from tb_tpuprof.analysis.steps.steps import Steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

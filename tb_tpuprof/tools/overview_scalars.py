@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tb_tpuprof.analysis.combine import sum_hardware
-from tb_tpuprof.analysis.facts import RunFacts
-from tb_tpuprof.analysis.frameworks import UNKNOWN
-from tb_tpuprof.analysis.hardware import Hardware
-from tb_tpuprof.analysis.hosts import HostSteps
-from tb_tpuprof.analysis.op_stats import OpStats
-from tb_tpuprof.analysis.recommend import precision
-from tb_tpuprof.analysis.steps import Steps
-from tb_tpuprof.analysis.summary import Summary
-from tb_tpuprof.analysis.utilization import Utilization, idle_fraction
+from tb_tpuprof.analysis.device.hardware import Hardware
+from tb_tpuprof.analysis.events.frameworks import UNKNOWN
+from tb_tpuprof.analysis.ops.recommend import precision
+from tb_tpuprof.analysis.ops.stats import OpStats
+from tb_tpuprof.analysis.ops.utilization import Utilization, idle_fraction
+from tb_tpuprof.analysis.overview.facts import RunFacts
+from tb_tpuprof.analysis.overview.hosts import HostSteps
+from tb_tpuprof.analysis.overview.summary import Summary
+from tb_tpuprof.analysis.steps.combine import sum_hardware
+from tb_tpuprof.analysis.steps.steps import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.tools.base import Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table

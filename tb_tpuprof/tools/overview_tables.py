@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.facts import RunFacts
-from tb_tpuprof.analysis.hosts import HostSteps
-from tb_tpuprof.analysis.op_metrics import OpMetrics
-from tb_tpuprof.analysis.op_stats import OpStats
-from tb_tpuprof.analysis.step_classes import CATEGORIES
-from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.analysis.ops.metrics import OpMetrics
+from tb_tpuprof.analysis.ops.stats import OpStats
+from tb_tpuprof.analysis.overview.facts import RunFacts
+from tb_tpuprof.analysis.overview.hosts import HostSteps
+from tb_tpuprof.analysis.steps.classes import CATEGORIES
+from tb_tpuprof.analysis.steps.steps import Steps
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import summed_over

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.pod import WHOLE
-from tb_tpuprof.analysis.pod_join import Pod
-from tb_tpuprof.analysis.pod_parts import Part
-from tb_tpuprof.analysis.pod_stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
+from tb_tpuprof.analysis.pod.host import WHOLE
+from tb_tpuprof.analysis.pod.join import Pod
+from tb_tpuprof.analysis.pod.parts import Part
+from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
 from tb_tpuprof.tools.base import NextStep, Subject, Verdict
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.pod_tables import core_name, count, part_text, straggler_name

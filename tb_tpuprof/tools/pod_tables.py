@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.pod import WHOLE
-from tb_tpuprof.analysis.pod_collectives import Collective
-from tb_tpuprof.analysis.pod_join import Pod
-from tb_tpuprof.analysis.pod_parts import PART_TEXTS, Part, PartText
-from tb_tpuprof.analysis.pod_stragglers import Straggler
+from tb_tpuprof.analysis.pod.collectives import Collective
+from tb_tpuprof.analysis.pod.host import WHOLE
+from tb_tpuprof.analysis.pod.join import Pod
+from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
+from tb_tpuprof.analysis.pod.stragglers import Straggler
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 

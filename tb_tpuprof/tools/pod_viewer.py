@@ -8,13 +8,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.diagnostics import annotate_remedy, trace_notices
-from tb_tpuprof.analysis.pod import WHOLE, PodHost, pod_host
-from tb_tpuprof.analysis.pod_collectives import GroupsFrom
-from tb_tpuprof.analysis.pod_join import Pod, join
-from tb_tpuprof.analysis.pod_parts import Part
-from tb_tpuprof.analysis.pod_stragglers import Straggler, stragglers
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.pod.collectives import GroupsFrom
+from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
+from tb_tpuprof.analysis.pod.join import Pod, join
+from tb_tpuprof.analysis.pod.parts import Part
+from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
+from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table, Tool

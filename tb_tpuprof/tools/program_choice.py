@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tb_tpuprof.analysis.hlo_memories import ProgramPeak
+from tb_tpuprof.analysis.hlo.memories import ProgramPeak
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Table

@@ -8,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.category_sentence import category_sentence, op_categories
-from tb_tpuprof.analysis.clocks import clock_marks
-from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.hlo_ops import TRANSFERS, HloOps
-from tb_tpuprof.analysis.hlo_steps import StepWork, step_work, sum_step_work
-from tb_tpuprof.analysis.hlo_work import Work, join_work
-from tb_tpuprof.analysis.memory_accesses import SPACES
-from tb_tpuprof.analysis.roofline import (
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
+from tb_tpuprof.analysis.hlo.work import Work, join_work
+from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
+from tb_tpuprof.analysis.ops.hlo import TRANSFERS, HloOps
+from tb_tpuprof.analysis.ops.hlo_steps import StepWork, step_work, sum_step_work
+from tb_tpuprof.analysis.ops.roofline import (
     LIMITS,
     NEAR_A_LIMIT,
     NO_LIMIT,
@@ -30,7 +28,9 @@ from tb_tpuprof.analysis.roofline import (
     ratio,
     total_work,
 )
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict
 from tb_tpuprof.tools.clocks import Clocks, clocks_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tpuprof.analysis.hlo_ops import HloOps
+from tb_tpuprof.analysis.ops.hlo import HloOps
 from tb_tpuprof.units import format_time
 
 _WORDS = {"TPU": "core", "GPU": "GPU", "CPU": "device"}

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.steps import Steps, steps
-from tb_tpuprof.analysis.tf_data import Call, Pipeline, call
-from tb_tpuprof.analysis.tf_data_advice import place
-from tb_tpuprof.analysis.tf_data_finding import Found, found_of, sentence
-from tb_tpuprof.analysis.tf_data_forest import has_iterators
-from tb_tpuprof.analysis.tf_data_host import HostPipelines, host_pipelines
-from tb_tpuprof.analysis.tf_data_what_if import Estimate
+from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.tf_data.advice import place
+from tb_tpuprof.analysis.tf_data.finding import Found, found_of, sentence
+from tb_tpuprof.analysis.tf_data.forest import has_iterators
+from tb_tpuprof.analysis.tf_data.host import HostPipelines, host_pipelines
+from tb_tpuprof.analysis.tf_data.pipeline import Call, Pipeline, call
+from tb_tpuprof.analysis.tf_data.what_if import Estimate
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.graph_drawing import drawing
-from tb_tpuprof.analysis.graph_scopes import Scopes, scopes
-from tb_tpuprof.analysis.tpu_advice import advice
-from tb_tpuprof.analysis.tpu_compatibility import INVALID, NOT_CHECKED, STATUSES, VALID, Compatibility, compatibility
-from tb_tpuprof.analysis.tpu_kernels import OPS, TPU_ONLY, VERSION
+from tb_tpuprof.analysis.graphs.drawing import drawing
+from tb_tpuprof.analysis.graphs.scopes import Scopes, scopes
+from tb_tpuprof.analysis.graphs.tpu_advice import advice
+from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, STATUSES, VALID, Compatibility, compatibility
+from tb_tpuprof.analysis.graphs.tpu_kernels import OPS, TPU_ONLY, VERSION
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, Param, Params, Payload, Scalar, Table, Tool, Verdict

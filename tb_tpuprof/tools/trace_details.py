@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tpuprof.analysis import op_labels
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.timeline_flows import flows
-from tb_tpuprof.analysis.timeline_lines import facts_of
-from tb_tpuprof.analysis.timeline_modules import module_around
-from tb_tpuprof.analysis.timeline_totals import ancestors, neighbour, same_name, self_time
+from tb_tpuprof.analysis.ops import labels as op_labels
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.timeline.flows import flows
+from tb_tpuprof.analysis.timeline.lines import facts_of
+from tb_tpuprof.analysis.timeline.modules import module_around
+from tb_tpuprof.analysis.timeline.totals import ancestors, neighbour, same_name, self_time
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline_flows import arrow_ends, flows
+from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.trace_hosts import HostView
 from tb_tpuprof.tools.trace_window import Chosen, Window

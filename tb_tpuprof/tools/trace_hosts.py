@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline import Timeline, timeline
-from tb_tpuprof.analysis.timeline_steps import step_marks
-from tb_tpuprof.analysis.timeline_tracks import Track, tracks
+from tb_tpuprof.analysis.timeline.steps import step_marks
+from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
+from tb_tpuprof.analysis.timeline.tracks import Track, tracks
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, Diagnostic, Table

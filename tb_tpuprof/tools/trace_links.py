@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from tb_tpuprof.analysis.op_labels import MAX_HLO_BYTES, hlo_parts
+from tb_tpuprof.analysis.ops.labels import MAX_HLO_BYTES, hlo_parts
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.tools.base import Table
 from tb_tpuprof.tools.columns import text_column

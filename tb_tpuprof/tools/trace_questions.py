@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tpuprof.analysis import timeline_search as searching
-from tb_tpuprof.analysis.timeline import event_names
-from tb_tpuprof.analysis.timeline_layers import Layer
-from tb_tpuprof.analysis.timeline_totals import Stretch, busy_fractions, totals
+from tb_tpuprof.analysis.timeline import search as searching
+from tb_tpuprof.analysis.timeline.layers import Layer
+from tb_tpuprof.analysis.timeline.timeline import event_names
+from tb_tpuprof.analysis.timeline.totals import Stretch, busy_fractions, totals
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import text_column

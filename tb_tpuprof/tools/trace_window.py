@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.timeline_counters import counter_ranges, counter_samples, unit_of
-from tb_tpuprof.analysis.timeline_layers import Layer
-from tb_tpuprof.analysis.timeline_looks import box_columns
-from tb_tpuprof.analysis.timeline_names import color_key
-from tb_tpuprof.analysis.timeline_steps import step_marks
-from tb_tpuprof.analysis.timeline_tracks import Track
+from tb_tpuprof.analysis.timeline.counters import counter_ranges, counter_samples, unit_of
+from tb_tpuprof.analysis.timeline.layers import Layer
+from tb_tpuprof.analysis.timeline.looks import box_columns
+from tb_tpuprof.analysis.timeline.names import color_key
+from tb_tpuprof.analysis.timeline.steps import step_marks
+from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.trace_hosts import HostView, View

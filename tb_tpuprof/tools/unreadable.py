@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tb_tpuprof.analysis.diagnostics import Notice
+from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
 from tb_tpuprof.tools.arguments import Asked, lacks_trace
 from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool

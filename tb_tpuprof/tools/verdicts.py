@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tb_tpuprof.analysis.clocks import clock_marks
-from tb_tpuprof.analysis.combine import common_steps
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
-from tb_tpuprof.analysis.step_classes import N_CLASSES
-from tb_tpuprof.analysis.steps import Steps
+from tb_tpuprof.analysis.steps.classes import N_CLASSES
+from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.steps import Steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

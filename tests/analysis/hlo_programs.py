@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo import HloModule
 
 FILE = Path(__file__).resolve().parents[1] / "data" / "hlo" / "programs.json.gz"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.async_ops import async_ops
-from tb_tpuprof.analysis.category_sentence import host_categories, offload_wait_ps, without_steps_sentence
-from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.roofline import LIMITS, Roofs, rates
-from tb_tpuprof.analysis.utilization import utilization
+from tb_tpuprof.analysis.ops.async_ops import async_ops
+from tb_tpuprof.analysis.ops.category_sentence import host_categories, offload_wait_ps, without_steps_sentence
+from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.roofline import LIMITS, Roofs, rates
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.ops.utilization import utilization
 from tb_tpuprof.tools import hlo_stats, op_profile, roofline_model
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build

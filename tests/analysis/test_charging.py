@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.charging import charge, union_ps
+from tb_tpuprof.analysis.events.charging import charge, union_ps
 
 Interval = tuple[int, int, int, int]
 

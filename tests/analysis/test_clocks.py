@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.clocks import ClockMarks, ClockOffset, Moments, apart_sentences, clock_marks, clock_offsets, clock_sentences
+from tb_tpuprof.analysis.steps.clocks import ClockMarks, ClockOffset, Moments, apart_sentences, clock_marks, clock_offsets, clock_sentences
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload

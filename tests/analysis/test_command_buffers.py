@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tb_tpuprof.analysis.command_buffers import _Slot, graph_kernels, match
-from tb_tpuprof.analysis.hlo_links import hlo_links
+from tb_tpuprof.analysis.events.command_buffers import _Slot, graph_kernels, match
+from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.ingest.opening import open_trace
 
 DATA = Path(__file__).parents[1] / "data" / "gpu"

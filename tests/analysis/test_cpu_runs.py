@@ -4,10 +4,10 @@ from collections import Counter
 
 import numpy as np
 
-from tb_tpuprof.analysis.cpu_runs import CpuRuns, cpu_runs
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.hlo_ops import hlo_ops
-from tb_tpuprof.analysis.host_ops import host_ops
+from tb_tpuprof.analysis.cpu.runs import CpuRuns, cpu_runs
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.host import host_ops
+from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 from tests.graph_files import field

@@ -1,7 +1,7 @@
 import pytest
 
-from tb_tpuprof.analysis import event_names
-from tb_tpuprof.analysis.event_names import Op, hlo_op_type, is_explicit_step, parse_op
+from tb_tpuprof.analysis.events import names as event_names
+from tb_tpuprof.analysis.events.names import Op, hlo_op_type, is_explicit_step, parse_op
 
 
 @pytest.mark.parametrize(

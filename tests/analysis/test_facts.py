@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tb_tpuprof.analysis.facts import RunFacts, host_facts, run_facts
+from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.tools.facts import FACTS, devices_text, fact_scalars, idle_text, summed_text
 from tests.builders import PS, DrawnPlane, build, drawing, drawn_planes
 from tests.ingest.xspaces import native

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from tb_tpuprof.ingest.files import FileState
-from tb_tpuprof.ingest.source import BytesSource
+from tb_tpuprof.ingest.storage.files import FileState
+from tb_tpuprof.ingest.storage.source import BytesSource
 from tb_tpuprof.native import fields
 from tb_tpuprof.trace import far_fields
 from tb_tpuprof.trace.far_fields import messages_within

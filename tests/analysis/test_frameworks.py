@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.facts import host_facts, run_facts
-from tb_tpuprof.analysis.framework_advice import framework_advice
-from tb_tpuprof.analysis.framework_calls import Call, framework_calls, sum_calls
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, REACTANT, SERVING, TENSORFLOW, UNKNOWN, Software, software, sum_software
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, REACTANT, SERVING, TENSORFLOW, UNKNOWN, Software, software, sum_software
+from tb_tpuprof.analysis.ops.framework_calls import Call, framework_calls, sum_calls
+from tb_tpuprof.analysis.overview.facts import host_facts, run_facts
+from tb_tpuprof.analysis.overview.framework_advice import framework_advice
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing

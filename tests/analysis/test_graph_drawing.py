@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-from tb_tpuprof.analysis.graph_drawing import KINDS, MAX_CHILDREN, MAX_EDGES, MAX_ITEMS, OPERATION, REST, SCOPE, Drawing, drawing
-from tb_tpuprof.analysis.graph_scopes import Scopes, scopes
-from tb_tpuprof.analysis.tpu_compatibility import Compatibility, compatibility
-from tb_tpuprof.ingest.graph_def import read_graph
+from tb_tpuprof.analysis.graphs.drawing import KINDS, MAX_CHILDREN, MAX_EDGES, MAX_ITEMS, OPERATION, REST, SCOPE, Drawing, drawing
+from tb_tpuprof.analysis.graphs.scopes import Scopes, scopes
+from tb_tpuprof.analysis.graphs.tpu_compatibility import Compatibility, compatibility
+from tb_tpuprof.ingest.graphs.graph_def import read_graph
 from tests.graph_files import field, graph_def, node
 
 

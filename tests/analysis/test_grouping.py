@@ -1,6 +1,6 @@
 import numpy as np
 
-from tb_tpuprof.analysis.grouping import eager_ops, groups
+from tb_tpuprof.analysis.steps.grouping import eager_ops, groups
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import drawing
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.hlo_cost import module_costs
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.analysis.hlo.cost import module_costs
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 
 F32 = 4

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis import hlo_work
-from tb_tpuprof.analysis.hlo_cost import module_costs
-from tb_tpuprof.analysis.hlo_flops import valid_positions
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.analysis.hlo import work as hlo_work
+from tb_tpuprof.analysis.hlo.cost import module_costs
+from tb_tpuprof.analysis.hlo.flops import valid_positions
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.hlo_attributes import WindowDim
 from tests.analysis.hlo_programs import Recorded, recorded

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo_classes import class_of
-from tb_tpuprof.analysis.hlo_dot import dot_text, json_text
-from tb_tpuprof.analysis.hlo_graph import HUB, GraphOptions, HloGraph, neighbourhood
-from tb_tpuprof.analysis.hlo_search import matching_rows
-from tb_tpuprof.analysis.hlo_text import LONG, SHORT, module_text
-from tb_tpuprof.analysis.hlo_text_window import text_index
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.analysis.hlo.classes import class_of
+from tb_tpuprof.analysis.hlo.dot import dot_text, json_text
+from tb_tpuprof.analysis.hlo.graph import HUB, GraphOptions, HloGraph, neighbourhood
+from tb_tpuprof.analysis.hlo.search import matching_rows
+from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, module_text
+from tb_tpuprof.analysis.hlo.text.window import text_index
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo import HloModule
 from tests.analysis.hlo_programs import recorded
 from tests.ingest.hlo_protos import array, computation, instruction, proto, small_proto

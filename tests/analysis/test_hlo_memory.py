@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo_heap import Heap, simulate
-from tb_tpuprof.analysis.hlo_memory import CATEGORIES, SpaceMemory, colors_of, part_of, scoped_vmem, space_memory
-from tb_tpuprof.analysis.hlo_memory_advice import advice, padded_dimensions
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.analysis.hlo.heap import Heap, simulate
+from tb_tpuprof.analysis.hlo.memory import CATEGORIES, SpaceMemory, colors_of, part_of, scoped_vmem, space_memory
+from tb_tpuprof.analysis.hlo.memory_advice import advice, padded_dimensions
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_buffers import HEAP_EVENTS
 from tb_tpuprof.trace.hlo_shape import NO_SHAPE

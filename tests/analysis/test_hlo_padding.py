@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.hlo_padding import PaddedDim, Product, padded_dims, unit_side
+from tb_tpuprof.analysis.hlo.padding import PaddedDim, Product, padded_dims, unit_side
 from tb_tpuprof.trace.hlo_shape import Layout, Shape
 
 F32, TUPLE = 11, 13

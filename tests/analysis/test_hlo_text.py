@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo_attribute_text import escaped, replica_groups_text, sharding_text, window_text
-from tb_tpuprof.analysis.hlo_literal_text import literal_text, small_float
-from tb_tpuprof.analysis.hlo_text import LONG, SHORT, expression_text, instruction_text, module_text, printed_order
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.analysis.hlo.text.attributes import escaped, replica_groups_text, sharding_text, window_text
+from tb_tpuprof.analysis.hlo.text.literals import literal_text, small_float
+from tb_tpuprof.analysis.hlo.text.printer import LONG, SHORT, expression_text, instruction_text, module_text, printed_order
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.hlo_attributes import Iota, Literal, ReplicaGroups, Sharding, WindowDim
 from tb_tpuprof.trace.hlo_shape import Shape
 from tests.analysis.hlo_programs import recorded

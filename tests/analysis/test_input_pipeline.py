@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.host_input import HostInput, host_input, host_time, input_category, sum_host_input
-from tb_tpuprof.analysis.input_advice import costliest, input_advice, short, stage
-from tb_tpuprof.analysis.input_pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.recommend import finding, input_finding
-from tb_tpuprof.analysis.tpu_input import SC_PARTS, TC_PARTS, waiting
+from tb_tpuprof.analysis.input.advice import costliest, input_advice, short, stage
+from tb_tpuprof.analysis.input.host import HostInput, host_input, host_time, input_category, sum_host_input
+from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
+from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS, waiting
+from tb_tpuprof.analysis.ops.recommend import finding, input_finding
+from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tb_tpuprof.analysis.kernel_names import is_tensor_core_eligible, library_of, uses_tensor_cores
+from tb_tpuprof.analysis.events.kernel_names import is_tensor_core_eligible, library_of, uses_tensor_cores
 
 # What XProf 2.24.2 looks for in a kernel's name.
 PEER_PATTERNS = (

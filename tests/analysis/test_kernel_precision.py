@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.kernel_names import is_half_precision
-from tb_tpuprof.analysis.kernel_precision import HALF, UNKNOWN, hlo_precision
+from tb_tpuprof.analysis.events.kernel_names import is_half_precision
+from tb_tpuprof.analysis.steps.kernel_precision import HALF, UNKNOWN, hlo_precision
 from tb_tpuprof.ingest.opening import open_trace
 from tests.builders import drawing
 

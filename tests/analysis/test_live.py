@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tpuprof.analysis.live import LiveSample
+from tb_tpuprof.analysis.overview.live import LiveSample
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.session import Session, measure
 from tb_tpuprof.tools import overview_page

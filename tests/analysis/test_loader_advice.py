@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.host_input import merged_stage
-from tb_tpuprof.analysis.input_advice import loader_advice
+from tb_tpuprof.analysis.input.advice import loader_advice
+from tb_tpuprof.analysis.input.host import merged_stage
 
 TF_DATA_WORDS = ("tf.data", "num_parallel_calls", "interleave(", "`prefetch(")
 

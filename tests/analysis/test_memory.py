@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.memory_events import MemoryEvents, memory_events
-from tb_tpuprof.analysis.memory_floor import Floor, floor_of, floors
-from tb_tpuprof.analysis.memory_peak import active_allocations, event_at, excess_bytes, memory_peak
-from tb_tpuprof.analysis.memory_window import window_events
+from tb_tpuprof.analysis.memory.events import MemoryEvents, memory_events
+from tb_tpuprof.analysis.memory.floor import Floor, floor_of, floors
+from tb_tpuprof.analysis.memory.peak import active_allocations, event_at, excess_bytes, memory_peak
+from tb_tpuprof.analysis.memory.window import window_events
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, Value, build
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.memory_accesses import SPACES, add_bytes
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES, add_bytes
 from tests.synthetic import memory_accesses
 
 

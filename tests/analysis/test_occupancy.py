@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.kernel_launch import Launch, read_launch
-from tb_tpuprof.analysis.kernels import kernels
-from tb_tpuprof.analysis.occupancy import MULTIPROCESSORS, WARP, capabilities, n_blocks, theoretical_occupancy, with_occupancy
+from tb_tpuprof.analysis.kernels.kernels import kernels
+from tb_tpuprof.analysis.kernels.launch import Launch, read_launch
+from tb_tpuprof.analysis.kernels.occupancy import MULTIPROCESSORS, WARP, capabilities, n_blocks, theoretical_occupancy, with_occupancy
 from tests.builders import DrawnEvent, DrawnPlane, build
 from tests.conformance.peer import corpus
 

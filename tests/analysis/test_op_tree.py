@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.hlo_ops import HloOps, words_of
-from tb_tpuprof.analysis.hlo_work import Work
-from tb_tpuprof.analysis.memory_accesses import SPACES
-from tb_tpuprof.analysis.op_tree import GROUPINGS, KINDS, OpTree, op_tree
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
+from tb_tpuprof.analysis.hlo.work import Work
+from tb_tpuprof.analysis.ops.hlo import HloOps, words_of
+from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 
 
 def made(*ops: tuple[int, str, str, str, int], span_ps: int = 100, twins: dict[str, str] | None = None) -> HloOps:

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo_names import Instruction, Instructions, replicas
-from tb_tpuprof.analysis.host_ops import host_ops
-from tb_tpuprof.analysis.op_metrics import NO_OPERATION, OpMetrics, add_up, by_framework_op, no_ops
-from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tb_tpuprof.analysis.events.hlo_names import Instruction, Instructions, replicas
+from tb_tpuprof.analysis.ops.host import host_ops
+from tb_tpuprof.analysis.ops.metrics import NO_OPERATION, OpMetrics, add_up, by_framework_op, no_ops
+from tb_tpuprof.analysis.ops.stats import op_stats, sum_op_stats
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tb_tpuprof.analysis import peaks
-from tb_tpuprof.analysis.hardware import Hardware, hardware
+from tb_tpuprof.analysis.device import peaks
+from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 

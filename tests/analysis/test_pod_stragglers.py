@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tb_tpuprof.analysis.pod import pod_host
-from tb_tpuprof.analysis.pod_collectives import GroupsFrom
-from tb_tpuprof.analysis.pod_groups import groups_by_ends
-from tb_tpuprof.analysis.pod_join import join
-from tb_tpuprof.analysis.pod_parts import N_PARTS, Part
-from tb_tpuprof.analysis.pod_stragglers import gain, others_median, slow_units, stragglers
+from tb_tpuprof.analysis.pod.collectives import GroupsFrom
+from tb_tpuprof.analysis.pod.groups import groups_by_ends
+from tb_tpuprof.analysis.pod.host import pod_host
+from tb_tpuprof.analysis.pod.join import join
+from tb_tpuprof.analysis.pod.parts import N_PARTS, Part
+from tb_tpuprof.analysis.pod.stragglers import gain, others_median, slow_units, stragglers
 from tb_tpuprof.session import Session
 from tests.synthetic import write_run
 from tests.synthetic_pod import COMPUTE_US, INFEED_US, Pod, analysed, pod_hosts, times_us

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.program_steps import main_calls, n_phases
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.steps.program import main_calls, n_phases
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of
 

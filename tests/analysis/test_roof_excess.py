@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.roof_excess import excess_notices, roof_excesses
-from tb_tpuprof.analysis.roofline import roofs
+from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
+from tb_tpuprof.analysis.ops.roofline import roofs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, hlo_stats, op_profile, overview_page, roofline_model
 from tb_tpuprof.tools.base import Tool

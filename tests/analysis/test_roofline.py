@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo_work import Work
-from tb_tpuprof.analysis.memory_accesses import SPACES
-from tb_tpuprof.analysis.roofline import Roofs, rates, total_work
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
+from tb_tpuprof.analysis.hlo.work import Work
+from tb_tpuprof.analysis.ops.roofline import Roofs, rates, total_work
 
 PEAKS = Roofs(100.0, (10.0, 0.0, 0.0, 40.0, 0.0))
 S = 10**12

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.timeline_derived import SOURCE_LINE, _Columns, _fill, derived
+from tb_tpuprof.analysis.timeline.derived import SOURCE_LINE, _Columns, _fill, derived
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace.trace import Trace
 

@@ -1,8 +1,8 @@
 """Steps beside TensorFlow's loops: annotations win over loops inside, loops that fetch their own data have an iteration a step."""
 
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.steps import Steps, steps
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 EXECUTOR = "ExecutorState::Process"

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.combine import common_steps
-from tb_tpuprof.analysis.input_advice import input_advice
-from tb_tpuprof.analysis.input_pipeline import input_part, input_pipeline
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.program_runs import run_ends
-from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of, is_compilation, kind_of
-from tb_tpuprof.analysis.recommend import Finding, finding, input_finding, on_worst_host
-from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.step_windows import Windows, clipped, step_windows
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.events.program_runs import run_ends
+from tb_tpuprof.analysis.events.python_frames import Frame, Kind, frame_of, is_compilation, kind_of
+from tb_tpuprof.analysis.input.advice import input_advice
+from tb_tpuprof.analysis.input.pipeline import input_part, input_pipeline
+from tb_tpuprof.analysis.ops.recommend import Finding, finding, input_finding, on_worst_host
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
+from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.windows import Windows, clipped, step_windows
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis import combine
-from tb_tpuprof.analysis.combine import common_steps, sum_hardware
-from tb_tpuprof.analysis.diagnostics import step_notices, trace_notices
-from tb_tpuprof.analysis.hardware import Hardware, hardware
-from tb_tpuprof.analysis.op_metrics import no_ops
-from tb_tpuprof.analysis.op_stats import OpStats, op_stats
-from tb_tpuprof.analysis.peaks import nvidia_flops_per_cycle
-from tb_tpuprof.analysis.recommend import finding
-from tb_tpuprof.analysis.roofline import limit_text
-from tb_tpuprof.analysis.step_classes import N_CLASSES, TimeClass
-from tb_tpuprof.analysis.steps import Steps, no_steps
-from tb_tpuprof.analysis.summary import summary
+from tb_tpuprof.analysis.device.hardware import Hardware, hardware
+from tb_tpuprof.analysis.device.peaks import nvidia_flops_per_cycle
+from tb_tpuprof.analysis.ops.metrics import no_ops
+from tb_tpuprof.analysis.ops.recommend import finding
+from tb_tpuprof.analysis.ops.roofline import limit_text
+from tb_tpuprof.analysis.ops.stats import OpStats, op_stats
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.steps import combine
+from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.steps.combine import common_steps, sum_hardware
+from tb_tpuprof.analysis.steps.diagnostics import step_notices, trace_notices
+from tb_tpuprof.analysis.steps.steps import Steps, no_steps
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 
 NO_OPS = OpStats(no_ops(), no_ops(), no_ops())

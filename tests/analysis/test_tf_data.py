@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from tb_tpuprof.analysis.tf_data import call, pipelines
-from tb_tpuprof.analysis.tf_data_forest import forest, stage_name
+from tb_tpuprof.analysis.tf_data.forest import forest, stage_name
+from tb_tpuprof.analysis.tf_data.pipeline import call, pipelines
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.steps import steps
-from tb_tpuprof.analysis.tf_data import pipelines
-from tb_tpuprof.analysis.tf_data_what_if import Estimate, what_if
+from tb_tpuprof.analysis.steps.steps import steps
+from tb_tpuprof.analysis.tf_data.pipeline import pipelines
+from tb_tpuprof.analysis.tf_data.what_if import Estimate, what_if
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace.trace import Trace
 
@@ -74,7 +74,7 @@ def test_changes_that_were_made_gain_what_was_estimated() -> None:
 
 
 def test_every_capture_tells_the_parameters_of_its_stages() -> None:
-    from tb_tpuprof.analysis.tf_data import call
+    from tb_tpuprof.analysis.tf_data.pipeline import call
 
     trace = opened("parallel_map_sleep")
     parameters = {node.name: dict(node.parameters) for node in call(trace, pipelines(trace)[0], 1).nodes}

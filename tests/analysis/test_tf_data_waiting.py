@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.input_stage import slow_stage
-from tb_tpuprof.analysis.tf_data import Pipeline, call, parameters_of, pipelines
-from tb_tpuprof.analysis.tf_data_advice import described, waiting
-from tb_tpuprof.analysis.tf_data_finding import by_weight, found_of, sentence
-from tb_tpuprof.analysis.tf_data_source import source_of
+from tb_tpuprof.analysis.input.stage import slow_stage
+from tb_tpuprof.analysis.tf_data.advice import described, waiting
+from tb_tpuprof.analysis.tf_data.finding import by_weight, found_of, sentence
+from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, call, parameters_of, pipelines
+from tb_tpuprof.analysis.tf_data.source import source_of
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.test_tf_data import MAP, PREFETCH, RANGE, ROOT, event, plane
 from tests.builders import PS, DrawnEvent, build

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.graph_scopes import MAX_DEPTH, MAX_SCOPES, scopes
-from tb_tpuprof.analysis.tpu_advice import advice
-from tb_tpuprof.analysis.tpu_compatibility import INVALID, NOT_CHECKED, REFERENCE, STATUSES, VALID, Compatibility, compatibility
-from tb_tpuprof.analysis.tpu_kernels import ALLOWED, OPS, TPU_ONLY, TYPE_NAMES
-from tb_tpuprof.ingest.graph_def import read_graph
-from tb_tpuprof.ingest.graph_files import find_graphs, read_place
+from tb_tpuprof.analysis.graphs.scopes import MAX_DEPTH, MAX_SCOPES, scopes
+from tb_tpuprof.analysis.graphs.tpu_advice import advice
+from tb_tpuprof.analysis.graphs.tpu_compatibility import INVALID, NOT_CHECKED, REFERENCE, STATUSES, VALID, Compatibility, compatibility
+from tb_tpuprof.analysis.graphs.tpu_kernels import ALLOWED, OPS, TPU_ONLY, TYPE_NAMES
+from tb_tpuprof.ingest.graphs.files import find_graphs, read_place
+from tb_tpuprof.ingest.graphs.graph_def import read_graph
 from tests.graph_files import DOUBLE, FLOAT, INT32, RESOURCE, STRING, graph_def, node
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "graphs"

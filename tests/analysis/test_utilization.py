@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis import peaks
-from tb_tpuprof.analysis.combine import common_steps
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.hosts import host_steps, slowest_host
-from tb_tpuprof.analysis.steps import steps
-from tb_tpuprof.analysis.summary import summary
-from tb_tpuprof.analysis.utilization import Utilization, sum_utilization, utilization
+from tb_tpuprof.analysis.device import peaks
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.ops.utilization import Utilization, sum_utilization, utilization
+from tb_tpuprof.analysis.overview.hosts import host_steps, slowest_host
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing

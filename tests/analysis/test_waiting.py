@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.waiting import is_waiting
+from tb_tpuprof.analysis.events.waiting import is_waiting
 
 DONE = ("copy-done", "async-done", "host recv-done", "all-reduce-done", "dynamic-update-slice-done", "send-done")
 WORK = ("copy-start", "async-start", "loop fusion", "all-reduce", "copy", "custom-call", "infeed", "done", "while")

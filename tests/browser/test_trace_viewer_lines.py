@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.browser.conftest import Server, start_tensorboard
 from tests.browser.test_trace_viewer_hands import stage_of
 from tests.browser.walking import expect_state, frame_of, heading, link

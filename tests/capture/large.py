@@ -15,7 +15,7 @@ from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.capture.messages import PROFILE
 from tb_tpuprof.capture.options import CaptureOptions
 from tb_tpuprof.capture.targets import Target
-from tb_tpuprof.ingest.writing import new_run
+from tb_tpuprof.ingest.storage.writing import new_run
 
 PROFILING_S = 0.3
 UNIT = 1_000_000

@@ -16,8 +16,8 @@ from tb_tpuprof.capture.job import ENDED, TargetProgress, capture, waiting_s
 from tb_tpuprof.capture.messages import NEW_SESSION, message_class
 from tb_tpuprof.capture.options import MAX_WAIT_S, CaptureOptions
 from tb_tpuprof.capture.targets import Target
-from tb_tpuprof.ingest.runs import find_runs
-from tb_tpuprof.ingest.writing import RunFolder, new_run
+from tb_tpuprof.ingest.storage.runs import find_runs
+from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tests.capture.double import cut_after, empty, free_target, good, hanging, raw, reply, serving, status, writing
 from tests.ingest.xspaces import small_xspace
 

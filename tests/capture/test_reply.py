@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.capture.messages import message_class
 from tb_tpuprof.capture.reply import Malformed, read_reply
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.capture.double import reply
 from tests.ingest.xspaces import small_xspace
 

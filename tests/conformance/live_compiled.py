@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tb_tpuprof.analysis.memory_accesses import SPACES
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import hlo_stats, op_profile, roofline_model
 from tests.conformance.live_devices import Field, table

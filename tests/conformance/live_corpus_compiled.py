@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tb_tpuprof.analysis.hardware import hardware
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import hlo_stats, op_profile, roofline_model

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tb_tpuprof.analysis.hlo_memories import hlo_memories
+from tb_tpuprof.analysis.hlo.memories import hlo_memories
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import memory_viewer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tb_tpuprof.analysis.pod import WHOLE
+from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import pod_viewer

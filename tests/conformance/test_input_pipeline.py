@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.host_input import HOST_CATEGORIES, WAITING, host_time
-from tb_tpuprof.analysis.input_pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.recommend import input_finding
+from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, host_time
+from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
+from tb_tpuprof.analysis.ops.recommend import input_finding
+from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.tools import overview_page
 from tb_tpuprof.tools.base import Column, Payload
 from tb_tpuprof.tools.input_pipeline_analyzer import TOOL

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.kernels import Kernels, kernels, merge_kernels
+from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels, merge_kernels
 from tests.conformance.peer import NAMES, answer, open_session, rows
 
 US = 1_000_000

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.memory_events import MemoryEvents, memory_events
-from tb_tpuprof.analysis.memory_peak import active_allocations, memory_peak
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.analysis.memory.events import MemoryEvents, memory_events
+from tb_tpuprof.analysis.memory.peak import active_allocations, memory_peak
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.conformance.peer import NAMES, answer, open_session
 
 # The peer's data types have TensorFlow's names.

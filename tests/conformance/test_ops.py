@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.eager_runs import DISPATCH
-from tb_tpuprof.analysis.op_metrics import NO_OPERATION, OpMetrics
-from tb_tpuprof.analysis.op_stats import op_stats, sum_op_stats
+from tb_tpuprof.analysis.cpu.eager import DISPATCH
+from tb_tpuprof.analysis.ops.metrics import NO_OPERATION, OpMetrics
+from tb_tpuprof.analysis.ops.stats import op_stats, sum_op_stats
 from tb_tpuprof.tools.framework_op_stats import TOOL
 from tests.conformance.peer import NAMES, answer, open_session, rows
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.pod import PodHost, pod_host
-from tb_tpuprof.analysis.pod_parts import Part
+from tb_tpuprof.analysis.pod.host import PodHost, pod_host
+from tb_tpuprof.analysis.pod.parts import Part
 from tests.conformance.peer import NAMES, answer, open_session
 
 PS_PER_US = 1_000_000

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import (
     framework_op_stats,

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.combine import common_steps
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.step_classes import TimeClass, host_classes
-from tb_tpuprof.analysis.step_waits import SAID_BY_PYTHON
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.steps.classes import TimeClass, host_classes
+from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.ingest.runs import find_runs, open_run
+from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.base import Payload

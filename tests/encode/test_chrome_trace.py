@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.timeline import file_layer
+from tb_tpuprof.analysis.timeline.timeline import file_layer
 from tb_tpuprof.encode import chrome_trace, encode_trace
 from tb_tpuprof.errors import EventNotFound, TooLarge
 from tb_tpuprof.session import Session

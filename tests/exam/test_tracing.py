@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.exam import __main__ as exam
 from tests.exam.score import Answer
 from tests.exam.test_score import NOT_RECORDED, answer, finding, truth

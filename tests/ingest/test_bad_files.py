@@ -13,8 +13,8 @@ import pytest
 
 from tb_tpuprof.errors import ProfilerError, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
-from tb_tpuprof.ingest.files import is_chrome_trace
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.storage.files import is_chrome_trace
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.schema import MAX_PLANES
 from tests.ingest.xspaces import native, plain, small_xspace
@@ -114,7 +114,7 @@ def test_mutations_never_crash_hang_or_eat_memory(monkeypatch: pytest.MonkeyPatc
     deadline = time.monotonic() + FUZZ_SECONDS
     n_tried = n_opened = 0
     while time.monotonic() < deadline and n_tried < 20_000:
-        monkeypatch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", rng.choice((64, 2**20)))
+        monkeypatch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", rng.choice((64, 2**20)))
         started = time.monotonic()
         trace = decoded(mutated(rng, rng.choice(seeds)))
         assert time.monotonic() - started < 2

@@ -106,7 +106,7 @@ def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
 
 
 def test_ranks_of_an_archive_open_as_hosts_of_one_run(tmp_path: Path) -> None:
-    from tb_tpuprof.ingest.runs import find_runs
+    from tb_tpuprof.ingest.storage.runs import find_runs
 
     archive = CORPUS / "param" / "dlrm_kineto.tar.gz"
     folder = tmp_path / "dlrm_kineto"

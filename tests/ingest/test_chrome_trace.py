@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest import cache
-from tb_tpuprof.ingest.files import file_state
 from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.trace import schema
 from tests.ingest.chrome_files import opened, rows, written
 

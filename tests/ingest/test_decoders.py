@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 
 from tb_tpuprof.errors import NotATrace, StorageError, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.outline_bytes import PartialFile
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
+from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, native, plain, small_xspace, xspaces
 
@@ -54,10 +54,10 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
     if data:
         with pytest.MonkeyPatch.context() as patch:
             expected = content(native(data))
-            patch.setattr("tb_tpuprof.ingest.lines._MIN_BYTES_PER_THREAD", 1)
+            patch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
             patch.setattr("tb_tpuprof.threads.n_processors", lambda: 3)
             assert content(native(data)) == expected
-            patch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", 16)  # every line is cut wherever an event begins
+            patch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16)  # every line is cut wherever an event begins
             assert content(native(data)) == expected
 
 
@@ -73,10 +73,10 @@ def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes)
             expected = content(open_trace(str(path)))
         except NotATrace:  # is it also when read through windows?
             expected = None
-        patch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
-        patch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 32)
-        patch.setattr("tb_tpuprof.ingest.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
-        patch.setattr("tb_tpuprof.ingest.lines.PIECE_BYTES", 16)
+        patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
+        patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.WINDOW_BYTES", 32)
+        patch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+        patch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16)
         if expected is None:
             with pytest.raises(NotATrace):
                 open_trace(str(path))
@@ -87,9 +87,9 @@ def test_a_file_read_through_windows_holds_what_one_in_memory_holds(data: bytes)
 def test_of_a_large_file_only_what_is_needed_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(small_xspace())
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 128)
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.WINDOW_BYTES", 128)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.new_bytes", lambda n: np.full(n, 0xFF, np.uint8))
     file = PartialFile(str(path))
     assert (file.data == np.frombuffer(path.read_bytes(), np.uint8)).mean() < 0.5
 
@@ -97,8 +97,8 @@ def test_of_a_large_file_only_what_is_needed_is_in_memory(tmp_path: Path, monkey
 def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(small_xspace())
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 0)
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.WINDOW_BYTES", 128)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 0)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.WINDOW_BYTES", 128)
 
     def cut_off(path_of_file: str, is_outline: bool) -> PartialFile:
         file = PartialFile(path_of_file, is_outline)
@@ -111,7 +111,7 @@ def test_a_file_that_becomes_shorter_while_its_lines_are_read_is_told(tmp_path: 
 
 
 def test_malformed_events_leave_no_gap_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.lines._MIN_BYTES_PER_THREAD", 1)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
     space = xspace_class()()
     space.ParseFromString(small_xspace())
     del space.planes[0].lines[0].events[10:]

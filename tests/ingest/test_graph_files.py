@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.errors import ProfilerError, TraceFormatError
-from tb_tpuprof.ingest import graph_files
-from tb_tpuprof.ingest.graph_def import read_graph
-from tb_tpuprof.ingest.graph_files import find_graphs, graph_folder, read_place
-from tb_tpuprof.ingest.records import crc32c, data_holds, record_spans
+from tb_tpuprof.ingest.graphs import files as graph_files
+from tb_tpuprof.ingest.graphs.files import find_graphs, graph_folder, read_place
+from tb_tpuprof.ingest.graphs.graph_def import read_graph
+from tb_tpuprof.ingest.graphs.records import crc32c, data_holds, record_spans
 from tb_tpuprof.trace.graph import Graph
 from tests import graph_files as written
 

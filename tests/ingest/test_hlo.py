@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tb_tpuprof.errors import ProfilerError, TraceFormatError
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.native import IS_COMPILED, plain_wire
 from tb_tpuprof.trace.hlo import HloModule

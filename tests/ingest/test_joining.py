@@ -10,8 +10,8 @@ import pytest
 
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import RunNotFound, StorageError
-from tb_tpuprof.ingest.joining import offers, parts_of
-from tb_tpuprof.ingest.runs import find_run, find_runs, open_run
+from tb_tpuprof.ingest.storage.joining import offers, parts_of
+from tb_tpuprof.ingest.storage.runs import find_run, find_runs, open_run
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool

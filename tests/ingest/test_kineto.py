@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tb_tpuprof.analysis.gpu_ops import gpu_ops
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.host_ops import host_ops
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.step_classes import TimeClass, gpu_class
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.ops.gpu import gpu_ops
+from tb_tpuprof.analysis.ops.host import host_ops
+from tb_tpuprof.analysis.steps.classes import TimeClass, gpu_class
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import opened, rows
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.pod_comms import comms
+from tb_tpuprof.analysis.pod.comms import comms
 from tb_tpuprof.trace.collectives import element_bytes, is_collective_kernel, kind_named
 from tests.ingest.chrome_files import opened
 from tests.kineto_ranks import GENERIC, SEND_RECV, Comm, rank_file, stated

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.pod_comms import comms
+from tb_tpuprof.analysis.pod.comms import comms
 from tb_tpuprof.ingest.opening import open_trace
 from tests.ingest.chrome_files import written
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.kernels import kernels
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.kernels.kernels import kernels
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import Event, opened, rows
 from tests.kineto_jobs import BACKWARD, HOST, LOADER, x

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.memory_events import MemoryEvents, memory_events
-from tb_tpuprof.analysis.memory_peak import active_allocations, memory_peak
+from tb_tpuprof.analysis.memory.events import MemoryEvents, memory_events
+from tb_tpuprof.analysis.memory.peak import active_allocations, memory_peak
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.errors import LogDirectory, NotATrace, TraceFormatError
-from tb_tpuprof.ingest import cache, open_trace
-from tb_tpuprof.ingest.files import file_state
-from tb_tpuprof.ingest.kinds import kind_of_bytes, kind_of_name
-from tb_tpuprof.ingest.runs import find_runs, open_run
+from tb_tpuprof.ingest import open_trace
+from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.ingest.storage.kinds import kind_of_bytes, kind_of_name
+from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import graph_viewer, memory_viewer
@@ -210,7 +211,7 @@ def test_a_file_that_is_called_a_profile_and_is_none_is_refused(tmp_path: Path, 
 
 
 def test_a_large_file_of_another_kind_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.outline_bytes.LARGE_BYTES", 16)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.outline_bytes.LARGE_BYTES", 16)
     with pytest.raises(NotATrace):
         open_trace(placed(tmp_path, "h.xplane.pb", OPERATIONS))
     assert set(rows(open_trace(placed(tmp_path, "h.trace", OLD_TRACE)))) == EXPECTED
@@ -331,7 +332,7 @@ def test_every_xspace_of_the_corpus_counts_as_one_and_nothing_else_does() -> Non
 @needs_corpus
 def test_parts_of_real_protobufs_are_no_xspaces() -> None:
     """Messages from within real files, as stand-ins for protobufs that nobody thought of."""
-    from tb_tpuprof.ingest.structure import is_xspace
+    from tb_tpuprof.ingest.xspace.structure import is_xspace
 
     n = n_taken = 0
     for path in sorted([*CORPUS.rglob("*.hlo_proto.pb"), *CORPUS.rglob("*.overview_page.pb"), *CORPUS.rglob("*.tensorflow_stats.pb")]):

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest import lines, opening, outline_bytes
-from tb_tpuprof.ingest.files import read_file
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest import opening
+from tb_tpuprof.ingest.storage.files import read_file
+from tb_tpuprof.ingest.xspace import lines, outline_bytes
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.hlo_protos import small_proto

@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.clocks import clock_marks
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.summary import summary
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
-from tb_tpuprof.ingest import results
 from tb_tpuprof.ingest.executors import check_name, executor
-from tb_tpuprof.ingest.files import file_state
 from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.storage import results
+from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tests.synthetic import TpuJob, tpu_hosts, write_run

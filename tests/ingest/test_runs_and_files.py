@@ -11,9 +11,10 @@ import fsspec
 import pytest
 
 from tb_tpuprof.errors import HostNotFound, RunNotFound, StorageError, TraceFormatError
-from tb_tpuprof.ingest import cache, open_trace
-from tb_tpuprof.ingest.files import file_state, read_file
-from tb_tpuprof.ingest.runs import find_run, find_runs, has_runs, host_file, open_run
+from tb_tpuprof.ingest import open_trace
+from tb_tpuprof.ingest.storage import cache
+from tb_tpuprof.ingest.storage.files import file_state, read_file
+from tb_tpuprof.ingest.storage.runs import find_run, find_runs, has_runs, host_file, open_run
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.xspaces import content, small_xspace
 
@@ -161,7 +162,7 @@ def test_an_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "h.xplane.pb"
     path.write_bytes(os.urandom(100_003))
-    monkeypatch.setattr("tb_tpuprof.ingest.files._PARALLEL_READ_BYTES", 1000)
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.files._PARALLEL_READ_BYTES", 1000)
     data, was_packed = read_file(str(path))
     assert data.tobytes() == path.read_bytes()
     assert not was_packed
@@ -181,8 +182,8 @@ def test_what_is_packed_to_fill_the_memory_is_refused_early(tmp_path: Path, star
 
 
 def test_unpacked_sizes_are_limited_and_json_more_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.files._CHUNK", 1000)
-    monkeypatch.setattr("tb_tpuprof.ingest.files.MAX_UNPACKED_JSON_BYTES", 5_000)
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.files._CHUNK", 1000)
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.files.MAX_UNPACKED_JSON_BYTES", 5_000)
     data = b"[" + os.urandom(9_000)
     path = tmp_path / "h.trace.json.gz"
     path.write_bytes(gzip.compress(data))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.ingest.hlo import decode_hlo
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.strings import Strings
 from tests.ingest.hlo_protos import small_proto
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import BadParameter, StorageError
-from tb_tpuprof.ingest.runs import find_runs
-from tb_tpuprof.ingest.writing import RunFolder, new_run
+from tb_tpuprof.ingest.storage.runs import find_runs
+from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tests.ingest.xspaces import small_xspace
 
 
@@ -65,7 +65,7 @@ def test_what_fails_half_way_leaves_nothing(logdir: str) -> None:
 
 
 def test_large_pieces_are_written_in_chunks(logdir: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.writing._CHUNK_BYTES", 7)
+    monkeypatch.setattr("tb_tpuprof.ingest.storage.writing._CHUNK_BYTES", 7)
     content = bytes(range(256)) * 3
     folder = new_run(logdir)
     assert folder.save("a", [memoryview(content)]) == len(content)

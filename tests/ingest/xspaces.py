@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tb_tpuprof.ingest.counter_lines import COUNTER_LINE
-from tb_tpuprof.ingest.files import FileBytes
-from tb_tpuprof.ingest.source import FileSource
-from tb_tpuprof.ingest.xspace import decode
-from tb_tpuprof.ingest.xspace_messages import xspace_class
-from tb_tpuprof.ingest.xspace_protobuf import decode_protobuf
+from tb_tpuprof.ingest.storage.files import FileBytes
+from tb_tpuprof.ingest.storage.source import FileSource
+from tb_tpuprof.ingest.xspace.counter_lines import COUNTER_LINE
+from tb_tpuprof.ingest.xspace.decoder import decode
+from tb_tpuprof.ingest.xspace.messages import xspace_class
+from tb_tpuprof.ingest.xspace.protobuf import decode_protobuf
 from tb_tpuprof.trace.schema import DEVICE_STATS, HOT_STATS, TEXT
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.trace import Trace

@@ -17,7 +17,7 @@ from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.capture.options import CaptureOptions
 from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.errors import CaptureFailed
-from tb_tpuprof.ingest.writing import RunFolder, new_run
+from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session

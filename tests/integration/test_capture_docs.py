@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.steps import Steps, steps
+from tb_tpuprof.analysis.steps.steps import Steps, steps
 from tb_tpuprof.cli import capture_tpu_profile
-from tb_tpuprof.ingest.runs import find_runs
+from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
 from tests.free_port import free_port
 from tests.integration.jobs import ROOT, environment, python_with, running

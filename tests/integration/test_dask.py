@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tpuprof.analysis.summary import summary
+from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import ExecutorFailed
 from tb_tpuprof.session import Session

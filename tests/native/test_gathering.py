@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.ingest.stat_columns import GatheredStats
+from tb_tpuprof.ingest.xspace.stat_columns import GatheredStats
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.schema import INT, TEXT, UINT
 from tb_tpuprof.trace.stats import StatTable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from tb_tpuprof.analysis.diagnostics import Notice, trace_notices
+from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.ingest.runs import HostFile, RunInfo
+from tb_tpuprof.ingest.storage.runs import HostFile, RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 

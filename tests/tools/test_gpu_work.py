@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, hlo_stats, overview_page, roofline_model
 from tests.ingest.hlo_protos import array, computation, instruction, proto

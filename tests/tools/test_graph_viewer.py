@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
-from tb_tpuprof.ingest.hlo import decode_hlo
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.hlo.module import decode_hlo
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.graph_viewer import TOOL

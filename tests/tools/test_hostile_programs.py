@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.hlo_graph import MOST_NODES
+from tb_tpuprof.analysis.hlo.graph import MOST_NODES
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest.opening import trace_of_bytes
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tests.ingest.hlo_protos import array, computation, instruction, proto, small_proto, varint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.memory_profile import TOOL as PROFILE
 from tb_tpuprof.tools.memory_viewer import TOOL as VIEWER

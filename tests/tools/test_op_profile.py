@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.op_profile import TOOL
 from tests.builders import drawing

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.pod_join import join
-from tb_tpuprof.analysis.pod_parts import Part, part_of_op
-from tb_tpuprof.analysis.pod_stragglers import stragglers
+from tb_tpuprof.analysis.pod.join import join
+from tb_tpuprof.analysis.pod.parts import Part, part_of_op
+from tb_tpuprof.analysis.pod.stragglers import stragglers
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.pod_viewer import TOOL

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.pod import PodHost, pod_host
-from tb_tpuprof.analysis.pod_parts import Part, parts_of_classes
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.pod.host import PodHost, pod_host
+from tb_tpuprof.analysis.pod.parts import Part, parts_of_classes
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.pod_viewer import TOOL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
-from tb_tpuprof.ingest.runs import find_runs
+from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tests.ingest.hlo_protos import small_proto

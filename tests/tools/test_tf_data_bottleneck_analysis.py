@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.tf_data import Stage, Times
-from tb_tpuprof.analysis.tf_data_advice import user_call
-from tb_tpuprof.analysis.tf_data_changes import NOTHING_KNOWN, Evidence, stage_advice
+from tb_tpuprof.analysis.tf_data.advice import user_call
+from tb_tpuprof.analysis.tf_data.changes import NOTHING_KNOWN, Evidence, stage_advice
+from tb_tpuprof.analysis.tf_data.pipeline import Stage, Times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.tools.base import Payload

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.timeline_counters import counter_samples, counter_unit
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.analysis.timeline.counters import counter_samples, counter_unit
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.trace_viewer import TOOL
 from tb_tpuprof.trace import schema
@@ -160,7 +160,7 @@ def test_arrows_of_real_traces_are_as_many_as_the_peer_draws(run: str) -> None:
     session = real(run)
     trace = session.trace(session.hosts[0])
     assert payload.scalars["n_flows"].value == sum(PEER_ARROWS[run].values())
-    from tb_tpuprof.analysis.timeline_flows import flows
+    from tb_tpuprof.analysis.timeline.flows import flows
 
     found = flows(trace)
     assert Counter(found.kinds[kind] for kind in found.kind.tolist()) == PEER_ARROWS[run]

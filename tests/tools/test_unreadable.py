@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tpuprof.analysis.diagnostics import trace_notices
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.encode.chrome_trace import encode_trace
 from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, TraceFormatError
 from tb_tpuprof.serve.logdirs import Logdirs

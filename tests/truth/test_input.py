@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.input_pipeline_analyzer import TOOL as INPUT
 from tb_tpuprof.tools.overview_page import TOOL as OVERVIEW

@@ -11,11 +11,11 @@ from statistics import median
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.cpu_runs import cpu_runs
-from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.steps import Steps, steps
-from tb_tpuprof.ingest.xspace_messages import xspace_class
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
+from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace
 from tests.truth.runner import Truth, profiled

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.op_metrics import NO_OPERATION
-from tb_tpuprof.analysis.pytorch_steps import loader_wait
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
+from tb_tpuprof.analysis.steps.pytorch import loader_wait
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.base import Payload, Table

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tb_tpuprof.analysis.recommend import THRESHOLDS
-from tb_tpuprof.analysis.tf_data import Pipeline, pipelines
-from tb_tpuprof.analysis.tf_data_advice import waiting
-from tb_tpuprof.analysis.tf_data_finding import by_weight
-from tb_tpuprof.analysis.tf_data_what_if import what_if
+from tb_tpuprof.analysis.ops.recommend import THRESHOLDS
+from tb_tpuprof.analysis.tf_data.advice import waiting
+from tb_tpuprof.analysis.tf_data.finding import by_weight
+from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, pipelines
+from tb_tpuprof.analysis.tf_data.what_if import what_if
 from tb_tpuprof.ingest.opening import open_trace
 from tests.integration.jobs import environment, python_with
 

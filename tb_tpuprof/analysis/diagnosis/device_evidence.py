@@ -14,20 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.hardware import hardware
-from tb_tpuprof.analysis.hlo_ops import HloOps, hlo_ops
-from tb_tpuprof.analysis.hlo_padding import products, unit_side
-from tb_tpuprof.analysis.kernel_names import is_half_precision, short_name
-from tb_tpuprof.analysis.kernels import Kernels, kernels
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.roofline import rates, roofs
-from tb_tpuprof.analysis.step_classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps import Steps, step_pieces
-from tb_tpuprof.analysis.tpu_input import core_steps, waiting
-from tb_tpuprof.analysis.tpu_steps import category_class
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.kernel_names import is_half_precision, short_name
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.hlo.padding import products, unit_side
+from tb_tpuprof.analysis.input.tpu import core_steps, waiting
+from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels
+from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.roofline import rates, roofs
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
+from tb_tpuprof.analysis.steps.steps import Steps, step_pieces
+from tb_tpuprof.analysis.steps.tpu import category_class
 from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
@@ -310,7 +310,7 @@ def _multiprocessors(trace: Trace) -> int:
 
 def _kernels_per_step(found: Kernels, steps: Steps, trace: Trace) -> float:
     """How many kernels begin in a step."""
-    from tb_tpuprof.analysis.kernel_rows import kernel_rows
+    from tb_tpuprof.analysis.kernels.rows import kernel_rows
 
     begin = np.sort(trace.events["start_ps"][kernel_rows(trace)[0]])
     stop = steps.start_ps + steps.duration_ps

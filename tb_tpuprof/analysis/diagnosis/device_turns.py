@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.cpu_runs import cpu_runs
-from tb_tpuprof.analysis.gpu_steps import stream_events
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.steps.gpu import stream_events
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

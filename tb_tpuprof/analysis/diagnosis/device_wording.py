@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, DeviceOp, Group
 from tb_tpuprof.analysis.diagnosis.finding import Evidence
-from tb_tpuprof.analysis.hlo_work import CUSTOM_CALL
+from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
 from tb_tpuprof.units import format_fraction
 
 

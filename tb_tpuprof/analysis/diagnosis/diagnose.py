@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, L
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.diagnosis.rules import claim_of, rules
 from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
-from tb_tpuprof.analysis.library_files import library_files
+from tb_tpuprof.analysis.events.library_files import library_files
 from tb_tpuprof.units import format_fraction, format_time
 
 _LEAST = 0.03  # of the step: what costs less is no finding

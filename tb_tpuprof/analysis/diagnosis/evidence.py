@@ -32,15 +32,15 @@ from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, ahead_of_device
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps, short_gaps
 from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
-from tb_tpuprof.analysis.frameworks import Software, software
-from tb_tpuprof.analysis.memo import once, together
-from tb_tpuprof.analysis.op_stats import op_stats
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.program_steps import n_phases
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import step_pieces
-from tb_tpuprof.analysis.tf_data_finding import by_weight
-from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.analysis.events.frameworks import Software, software
+from tb_tpuprof.analysis.events.memo import once, together
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.input.tpu import waiting
+from tb_tpuprof.analysis.ops.stats import op_stats
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.program import n_phases
+from tb_tpuprof.analysis.steps.steps import step_pieces
+from tb_tpuprof.analysis.tf_data.finding import by_weight
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

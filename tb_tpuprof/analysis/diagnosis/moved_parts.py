@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, busy_thread
 from tb_tpuprof.analysis.diagnosis.tiny_calls import TinyCalls
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.steps.classes import TimeClass
 
 Int64s = npt.NDArray[np.int64]
 _PER_STEP, _SEVERAL = 0.8, 1.5

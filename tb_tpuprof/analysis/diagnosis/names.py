@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.torch_files import is_framework, is_library
-from tb_tpuprof.analysis.library_files import library_files
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.python_frames import Frame, Kind, frame_of
-from tb_tpuprof.analysis.step_waits import name_kinds
+from tb_tpuprof.analysis.events.library_files import library_files
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.python_frames import Frame, Kind, frame_of
+from tb_tpuprof.analysis.steps.waits import name_kinds
 from tb_tpuprof.trace.trace import Trace
 
 CAUSES = (None, *Cause)  # by number; 0 is none

@@ -21,18 +21,18 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
-from tb_tpuprof.analysis.grouping import groups
-from tb_tpuprof.analysis.handed_over import handed_over
-from tb_tpuprof.analysis.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import are_inside, parents
-from tb_tpuprof.analysis.python_frames import frame_of
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_pieces import Pieces, joined
-from tb_tpuprof.analysis.step_windows import Windows, clipped, windows_of
-from tb_tpuprof.analysis.steps import Steps, step_pieces
-from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.analysis.events.handed_over import handed_over
+from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.nesting import are_inside, parents
+from tb_tpuprof.analysis.events.python_frames import frame_of
+from tb_tpuprof.analysis.input.tpu import waiting
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.pieces import Pieces, joined
+from tb_tpuprof.analysis.steps.steps import Steps, step_pieces
+from tb_tpuprof.analysis.steps.windows import Windows, clipped, windows_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -433,7 +433,7 @@ def _is_program(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
 
 def _is_operation(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     """Whether events are operations by their names (`dense/MatMul:MatMul`)."""
-    from tb_tpuprof.analysis.event_names import UNKNOWN, parse_op
+    from tb_tpuprof.analysis.events.names import UNKNOWN, parse_op
 
     used = np.unique(metadata)
     is_operation = np.zeros(len(trace.metadata), np.bool_)

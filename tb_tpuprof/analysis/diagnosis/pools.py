@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.nesting import event_ends, regions
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.nesting import event_ends, regions
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 _COMPUTING = ("tf_XLAEigen/", "tf_numa_", "tf_Compute/")

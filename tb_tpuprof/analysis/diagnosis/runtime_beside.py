@@ -12,13 +12,13 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.cpu_runs import cpu_runs
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.parts import own_lines
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import event_ends
-from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.nesting import event_ends
+from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

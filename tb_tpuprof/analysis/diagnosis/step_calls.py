@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import are_inside, parents
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.python_frames import is_compilation
-from tb_tpuprof.analysis.step_windows import step_at, windows_of
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.nesting import are_inside, parents
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.python_frames import is_compilation
+from tb_tpuprof.analysis.steps.steps import steps
+from tb_tpuprof.analysis.steps.windows import step_at, windows_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

@@ -16,21 +16,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin
 from tb_tpuprof.analysis.diagnosis.names import names as names_of
 from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins, own_lines
-from tb_tpuprof.analysis.line_contexts import LineContexts, line_contexts, nearest
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.python_frames import frame_of
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_pieces import apart
-from tb_tpuprof.analysis.step_windows import Windows, step_at, windows_of
-from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.line_contexts import LineContexts, line_contexts, nearest
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.python_frames import frame_of
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.pieces import apart
+from tb_tpuprof.analysis.steps.steps import step_pieces
+from tb_tpuprof.analysis.steps.windows import Windows, step_at, windows_of
 from tb_tpuprof.native import stretches
 from tb_tpuprof.trace.trace import Trace
 

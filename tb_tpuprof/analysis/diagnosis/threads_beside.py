@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.cpu_runs import cpu_runs
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
-from tb_tpuprof.analysis.line_contexts import innermost, nearest, parents_within
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.python_frames import Kind, frame_of
-from tb_tpuprof.analysis.step_waits import name_kinds
-from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.line_contexts import innermost, nearest, parents_within
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.steps.steps import step_pieces
+from tb_tpuprof.analysis.steps.waits import name_kinds
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.charging import union_cover
-from tb_tpuprof.analysis.cpu_runs import cpu_runs
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.names import CAUSES
 from tb_tpuprof.analysis.diagnosis.parts import own_lines, program_of, told_of
 from tb_tpuprof.analysis.diagnosis.step_calls import MANY
-from tb_tpuprof.analysis.hlo_links import hlo_links
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.nesting import are_inside
-from tb_tpuprof.analysis.stat_rows import distinct_codes, mix
-from tb_tpuprof.analysis.step_pieces import Pieces
-from tb_tpuprof.analysis.step_windows import clipped, step_at, windows_of
-from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.events.charging import union_cover
+from tb_tpuprof.analysis.events.hlo_links import hlo_links
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.nesting import are_inside
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes, mix
+from tb_tpuprof.analysis.steps.pieces import Pieces
+from tb_tpuprof.analysis.steps.steps import step_pieces
+from tb_tpuprof.analysis.steps.windows import clipped, step_at, windows_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.kernel_names import short_name
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.step_pieces import Pieces, no_pieces
-from tb_tpuprof.analysis.steps import step_pieces
+from tb_tpuprof.analysis.events.kernel_names import short_name
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.pieces import Pieces, no_pieces
+from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

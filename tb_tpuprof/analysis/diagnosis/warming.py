@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.charging import union_ps
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.parts import BY_CLASS
-from tb_tpuprof.analysis.memo import once
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.planes import planes
-from tb_tpuprof.analysis.python_frames import is_compilation
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.events.charging import union_ps
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.python_frames import is_compilation
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 _LONG = 2.0  # times the median step

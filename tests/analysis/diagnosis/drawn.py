@@ -13,8 +13,8 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.parts import Part
 from tb_tpuprof.analysis.diagnosis.step_calls import Call, Calls
-from tb_tpuprof.analysis.frameworks import JAX, Software
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.events.frameworks import JAX, Software
+from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnPlane, Stats, build, drawn_planes
 

@@ -12,9 +12,9 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import parts
 from tb_tpuprof.analysis.diagnosis.torch_files import is_framework, is_library
-from tb_tpuprof.analysis.metadata_names import metadata_names
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import steps
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace

@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.warming import Warming
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces

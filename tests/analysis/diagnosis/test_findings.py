@@ -25,8 +25,8 @@ from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tb_tpuprof.analysis.diagnosis.warming import Warming
 from tb_tpuprof.analysis.diagnosis.wording import by_culprit, fix_for, listed, most_called, python_option
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
+from tb_tpuprof.analysis.steps.classes import TimeClass
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part
 from tests.builders import PS
 

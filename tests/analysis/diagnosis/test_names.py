@@ -7,7 +7,7 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names, origin_of
 from tb_tpuprof.analysis.diagnosis.rules import claim_of
-from tb_tpuprof.analysis.python_frames import Frame
+from tb_tpuprof.analysis.events.python_frames import Frame
 from tests.builders import drawing
 
 

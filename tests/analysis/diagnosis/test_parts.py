@@ -10,9 +10,9 @@ from tb_tpuprof.analysis.diagnosis import parts as module
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.parts import BY_CLASS, parts
-from tb_tpuprof.analysis.step_classes import TimeClass
-from tb_tpuprof.analysis.steps import step_pieces
-from tb_tpuprof.analysis.tpu_input import waiting
+from tb_tpuprof.analysis.input.tpu import waiting
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import rows, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces

@@ -1,4 +1,4 @@
-"""TensorFlow's own registry of compilable operations -> tb_tpuprof/analysis/tpu_kernels.py.
+"""TensorFlow's own registry of compilable operations -> tb_tpuprof/analysis/graphs/tpu_kernels.py.
 
 Needs tensorflow-cpu 2.21 (libtensorflow_cc exports XlaOpRegistry). Kernels of XLA are registered for every backend that the registry
 knows when they are first needed. The backend of TPUs, XLA_TPU_JIT, is not linked into TensorFlow's wheels; so this script registers

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH
 from tb_tpuprof.units import format_fraction
 
 FIXES = {

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 
 _LAMBDA = "<lambda>"
 FIXES = {

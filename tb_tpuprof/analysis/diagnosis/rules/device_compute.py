@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import time_and_share
-from tb_tpuprof.analysis.roofline import NEAR_A_LIMIT
+from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT
 from tb_tpuprof.units import format_fraction
 
 _LEAST = 0.10  # of the step

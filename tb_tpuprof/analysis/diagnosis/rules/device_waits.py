@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules.synchronization import FIXES
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, python_option, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import PYTORCH
+from tb_tpuprof.analysis.events.frameworks import PYTORCH
 
 _PINNED = Fix(
     "A copy from ordinary memory waits until it is done: pin the memory, then copy without waiting.",

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, listed, python_option, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.units import format_time
 
 FIXES = {

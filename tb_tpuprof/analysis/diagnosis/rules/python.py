@@ -10,8 +10,8 @@ from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
-from tb_tpuprof.analysis.step_classes import TimeClass
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.units import format_fraction
 
 FIXES = {

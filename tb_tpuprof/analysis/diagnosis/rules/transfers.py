@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.diagnosis.parts import Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
-from tb_tpuprof.analysis.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.units import format_fraction
 
 FIXES = {

@@ -1,0 +1,67 @@
+"""Operations that TensorFlow ran eagerly: which event is an operation's execution, and what it is called.
+
+    EagerExecute (is_func 0)       ├─────────────────────────┤
+      EagerLocalExecute: MatMul     ├───────────────────────┤      dispatch; names the operation
+        EagerKernelExecute                 ├───────────────┤       its kernel: the execution
+
+On CPUs TensorFlow traces no event `MatMul:MatMul` inside. `EagerExecute` with `is_func` 1 calls a function, whose operations are traced
+by themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.cpu.events import named_like
+from tb_tpuprof.analysis.events.nesting import nest_rows
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.stat_rows import first_ints, metadata_named, values_at
+from tb_tpuprof.trace.trace import Trace
+
+DISPATCH, KERNEL, CALL = "EagerLocalExecute: ", "EagerKernelExecute", "EagerExecute"
+_FUNCTIONS = tuple(f"{DISPATCH}__{kind}_" for kind in ("inference", "forward", "backward"))
+
+
+def eager_runs(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Events (ascending) that execute an operation eagerly, and the metadata row of the dispatch that names it (after `DISPATCH`).
+
+    It is the kernel's event, in asynchronous execution of another thread; the dispatch where that is not known. Calls of functions are
+    left out.
+    """
+    dispatch = named_like(trace, DISPATCH) & np.isin(trace.metadata["plane"], planes(trace).hosts)
+    if not dispatch.any():
+        return np.empty(0, np.intp), np.empty(0, np.int64)
+    kernel, call = (metadata_named(trace, (name,)) for name in (KERNEL, CALL))
+    rows = np.flatnonzero((dispatch | kernel | call)[trace.events["metadata"]])
+    rows = rows[~planes(trace).is_derived_line[trace.event_line[rows]]]
+    metadata = trace.events["metadata"][rows]
+    parent, _ = nest_rows(trace, rows)
+    calls_function = call[metadata] & (values_at(rows, *first_ints(trace, "is_func"), 0) != 0)
+    is_function = named_like(trace, *_FUNCTIONS)[metadata] | _of_parent(calls_function, parent)
+    is_dispatch, runs_kernel = dispatch[metadata], kernel[metadata]
+    own = runs_kernel & _of_parent(is_dispatch, parent)
+    run = np.arange(len(rows))
+    run[parent[own]] = np.flatnonzero(own)
+    waiting = np.flatnonzero(is_dispatch & ~is_function & (run == np.arange(len(rows))))
+    run[waiting] = _queued(trace, rows, waiting, np.flatnonzero(runs_kernel & (parent < 0)))
+    named = np.flatnonzero(is_dispatch & ~is_function)
+    named = named[np.argsort(run[named], kind="stable")]
+    return rows[run[named]], metadata[named].astype(np.int64)
+
+
+def _queued(trace: Trace, rows: npt.NDArray[np.intp], waiting: npt.NDArray[np.intp], kernels: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Of dispatches that only queue their operation the kernel that another thread ran for it, as indices into `rows`.
+
+    A thread's queue is first in, first out. Where several threads dispatch or run, or the capture cut some off, nobody knows which
+    kernel is whose: then it is the dispatch itself.
+    """
+    start, line = trace.events["start_ps"][rows], trace.event_line[rows]
+    one_queue = len(waiting) == len(kernels) and len(np.unique(line[waiting])) == len(np.unique(line[kernels])) == 1
+    return kernels if one_queue and bool((start[kernels] >= start[waiting]).all()) else waiting
+
+
+def _of_parent(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Whether the event around each event has the flag."""
+    result: npt.NDArray[np.bool_] = (parent >= 0) & flag[parent]
+    return result

@@ -1,0 +1,98 @@
+"""Which framework wrote the job, by the names that each leaves in a trace: what advice and words must fit.
+
+PjitFunction(step), jit_step(7), jit(step)/dot_general      JAX
+aten::mm, ProfilerStep#3, autograd::engine                  PyTorch
+EagerExecute, ExecutorState::Process, __inference_step_12   TensorFlow
+BatchingSessionRun                                          TensorFlow Serving
+Iterator::Root::Map                                         tf.data, which JAX jobs use, too
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.native import joined
+from tb_tpuprof.trace.trace import Trace
+
+JAX, TENSORFLOW, PYTORCH, SERVING, REACTANT, UNKNOWN = "JAX", "TensorFlow", "PyTorch", "TensorFlow Serving", "Reactant", "unknown"
+_STATS = ("tf_op", "hlo_module", "hlo_op")
+_PYTORCH_NAMES = rb"aten::\w|ProfilerStep[#*]\d|autograd::engine|torch::|c10d::|torchvision::|DistributedDataParallel|Optimizer\.\w"
+# Names that only one framework leaves, each at the start of a name. In the order in which they win: JAX's and PyTorch's own names
+# decide before TensorFlow's, whose runtime and tf.data serve both of them.
+_MARKS = (
+    (SERVING, rb"\n(?:BatchingSessionRun|ProcessBatch:|TFServing)"),
+    (JAX, rb"\n(?:PjitFunction\(|jit\(|pjit\(|pmap\(|jit__?\w*(?:\(\d+\))?(?=\n|:)|np\.asarray\(jax\.Array\))"),
+    (PYTORCH, rb"\n(?:" + _PYTORCH_NAMES + rb"|SyncTensorsGraph|XLATensor|aten__\w)"),
+    (REACTANT, rb"\nreactant_"),
+    (PYTORCH, rb"\n(?:void )?(?:at::native::|triton_(?:poi|red|per|tem)_)"),  # kernels alone
+    (
+        TENSORFLOW,
+        rb"\n(?:EagerExecute|EagerLocalExecute|EagerKernelExecute|ExecutorState::|ExecutorDoneCallback|FunctionRun|SessionRun|"
+        rb"TfOpRun|__inference_|a_inference_|StatefulPartitionedCall|Iterator::Root|IteratorGetNextOp)",
+    ),
+)
+_COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _MARKS)
+_TF_DATA = re.compile(rb"\nIterator::")
+_PYTHON = re.compile(rb"\n\$\S+\.py:\d+ ")
+_AMD = re.compile(rb"\n(?:hip[A-Z]\w+|__amd_rocclr|\w*rccl)")
+
+
+@dataclass(frozen=True)
+class Software:
+    """`framework`: one of the names above. `uses_tf_data`: tf.data's stages were traced. `has_python`: Python's calls were traced.
+
+    `is_amd`: the host calls HIP, so its GPUs are AMD's, whatever their planes say.
+    """
+
+    framework: str = UNKNOWN
+    uses_tf_data: bool = False
+    has_python: bool = False
+    is_amd: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everything that a sentence about the run may name."""
+        found = {self.framework} - {UNKNOWN}
+        if self.framework == SERVING:
+            found.add(TENSORFLOW)
+        return frozenset(found | ({"tf.data"} if self.uses_tf_data else set()))
+
+
+@once
+def software(trace: Trace) -> Software:
+    """The framework of one host's job, from the names of its events, operations and programs, and the stats of its planes."""
+    text = _names(trace)
+    framework = next((name for name, pattern in _COMPILED if pattern.search(text)), UNKNOWN)
+    if framework == UNKNOWN and trace.plane_stats.has("jax_version"):
+        framework = JAX
+    return Software(framework, bool(_TF_DATA.search(text)), bool(_PYTHON.search(text)), bool(_AMD.search(text)))
+
+
+def _names(trace: Trace) -> bytes:
+    """Each distinct name once, a line each."""
+    ids: list[npt.NDArray[np.int64]] = [trace.metadata["name"].astype(np.int64)]
+    for stats in (trace.event_stats, trace.metadata_stats):
+        ids += [stats.texts(key).value.astype(np.int64) for key in _STATS]
+    used = np.unique(np.concatenate(ids))
+    used = used[used >= 0]
+    if not len(used):
+        return b""
+    strings = trace.strings
+    blob, bounds = joined(strings.blob, strings.offsets[used], strings.sizes[used])
+    ends = np.asarray(bounds)[: len(used) + 1]
+    return b"\n" + bytes(np.insert(np.frombuffer(blob.tobytes(), np.uint8), ends[1:-1], 10).tobytes()) + b"\n"
+
+
+def sum_software(parts: Sequence[Software]) -> Software:
+    """Several hosts as one job: the framework of the most hosts that tell one, and what any of them uses."""
+    known = [part.framework for part in parts if part.framework != UNKNOWN]
+    first = max(dict.fromkeys(known), key=known.count, default=UNKNOWN)
+    return Software(
+        first, any(part.uses_tf_data for part in parts), any(part.has_python for part in parts), any(part.is_amd for part in parts)
+    )  # fmt: skip

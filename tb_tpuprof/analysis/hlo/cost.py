@@ -1,0 +1,241 @@
+"""An HLO module → the work of each instruction: flops, transcendental operations, bytes read and written.
+
+The rules are XLA's own (HloCostAnalysis), so that the numbers equal those that a TPU's trace carries:
+
+    elementwise     one flop (or one transcendental) per element of the result
+    dot, conv, fft  `analysis/hlo/flops.py`
+    reduce, map …   the called computation's work × how often it is applied
+    fusion          flops of its body; bytes of what it reads of its parameters and of its results, not of what is between
+    call, while     the body's work; a loop's × its trip count where the compiler has stated one, else once
+    conditional     of each quantity the largest of the branches
+    custom call     `analysis/hlo/custom_calls.py`
+
+Different from XLA on purpose: loops count all their trips (`loops="once"` does as XLA), and known custom calls count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, fusion_bytes, special_bytes
+from tb_tpuprof.analysis.hlo.custom_calls import custom_call_cost
+from tb_tpuprof.analysis.hlo.flops import array, cholesky_flops, convolution_flops, dot_flops, fft_flops, sort_flops, triangular_solve_flops
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_attributes import DotDims
+from tb_tpuprof.trace.hlo_shape import NO_SHAPE, Shape
+
+Floats = npt.NDArray[np.float64]
+
+TRANSCENDENTAL = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosh", "cosine", "erf", "exponential", "exponential-minus-one", "log",
+    "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh",
+))  # fmt: skip
+ELEMENTWISE = frozenset((
+    "abs", "add", "and", "bitcast-convert", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide", "floor",
+    "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real", "reduce-precision", "remainder",
+    "round-nearest-afz", "round-nearest-even", "select", "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign",
+    "stochastic-convert", "subtract", "xor",
+))  # fmt: skip
+_TRIPS = re.compile(rb'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d{1,18})"?')
+
+
+@dataclass(frozen=True)
+class HloCosts:
+    """Per instruction, for one execution of it. `is_known` is False where something in it is not known: a custom call, a loop's trips,
+    a call that leads back to itself. `trips` holds the stated trip counts by instruction.
+    """
+
+    flops: Floats
+    transcendentals: Floats
+    bytes_accessed: Floats
+    output_bytes: Floats
+    is_known: npt.NDArray[np.bool_]
+    trips: dict[int, int]
+    total_flops: float
+    total_transcendentals: float
+    total_bytes: float
+
+
+def module_costs(module: HloModule, loops: str = "trips") -> HloCosts:
+    """Work of all instructions, and of one run of the program. With loops="once" the body of a loop counts once, as XLA has it."""
+    return _Costs(module, loops == "trips").result()
+
+
+def computation_order(module: HloModule) -> tuple[list[int], set[int]]:
+    """Computations, the called ones before those that call them, and instructions whose call leads back to where it comes from."""
+    calls: dict[int, list[tuple[int, int]]] = {}
+    computation = module.instructions["computation"][module.calls.owner].tolist()
+    for caller, row, callee in zip(computation, module.calls.owner.tolist(), module.calls.values.tolist(), strict=True):
+        if callee >= 0:
+            calls.setdefault(caller, []).append((row, callee))
+    order: list[int] = []
+    cyclic: set[int] = set()
+    state = bytearray(len(module.computations))  # 0 new, 1 open, 2 done
+    for root in range(len(state)):
+        if state[root]:
+            continue
+        state[root] = 1
+        stack = [(root, iter(calls.get(root, ())))]
+        while stack:
+            current, rest = stack[-1]
+            for row, callee in rest:
+                if state[callee] == 1:
+                    cyclic.add(row)
+                elif not state[callee]:
+                    state[callee] = 1
+                    stack.append((callee, iter(calls.get(callee, ()))))
+                    break
+            else:
+                state[current] = 2
+                order.append(current)
+                stack.pop()
+    return order, cyclic
+
+
+class _Costs:
+    """Fills the columns: first what each instruction does by itself, then along the calls."""
+
+    def __init__(self, module: HloModule, with_trips: bool) -> None:
+        self.module = module
+        self.with_trips = with_trips
+        self.sizes = Sizes.of(module)
+        n = module.n_instructions
+        elements = self.sizes.elements
+        self.flops: Floats = np.where(module.has_opcode(ELEMENTWISE), elements, 0.0)
+        self.transcendentals: Floats = np.where(module.has_opcode(TRANSCENDENTAL), elements, 0.0)
+        rng = module.has_opcode(("rng", "rng-bit-generator"))
+        self.transcendentals[rng] = self.sizes.leaf_elements[rng]
+        self.bytes = self.sizes.leaves + self.sizes.operands
+        self.bytes[module.has_opcode(ALWAYS_FREE)] = 0.0
+        self.is_known = np.ones(n, np.bool_)
+        self.trips: dict[int, int] = {}
+        self.totals = np.zeros((len(module.computations), 3))
+        self.are_known = np.ones(len(module.computations), np.bool_)
+
+    def result(self) -> HloCosts:
+        """All columns and the entry's totals."""
+        special_bytes(self.module, self.sizes, self.bytes)
+        self._own_work()
+        order, self.cyclic = computation_order(self.module)
+        fusions = np.flatnonzero(self.module.has_opcode(("fusion",)))
+        fused_output = fusion_bytes(self.module, self.sizes, order, fusions, self.bytes)
+        self._along_calls(order)
+        entry = self.module.info.entry
+        total = self.totals[entry].tolist() if 0 <= entry < len(self.totals) else [0.0, 0.0, 0.0]
+        output = np.where(self.module.has_opcode(ALWAYS_FREE), 0.0, fused_output)
+        columns = (self.flops, self.transcendentals, self.bytes, output, self.is_known)
+        for column in columns:
+            column.flags.writeable = False
+        return HloCosts(*columns, self.trips, *total)
+
+    def _rows(self, *opcodes: str) -> list[int]:
+        rows: list[int] = np.flatnonzero(self.module.has_opcode(opcodes)).tolist()
+        return rows
+
+    def _operand(self, row: int, index: int) -> Shape:
+        operands = self.module.operands[row]
+        found = int(operands[index]) if index < len(operands) else -1
+        return self.module.shape(found) if found >= 0 else NO_SHAPE
+
+    def _own_work(self) -> None:
+        """Instructions whose flops follow from shapes and attributes."""
+        module = self.module
+        formulas: dict[str, Callable[[int], float]] = {
+            "dot": lambda row: dot_flops(self._operand(row, 0), module.shape(row), module.attributes(row).dot or DotDims()),
+            "convolution": lambda row: convolution_flops(
+                (self._operand(row, 0), self._operand(row, 1), module.shape(row)), module.attributes(row)
+            ),
+            "fft": lambda row: fft_flops(self._operand(row, 0), module.attributes(row).fft_length),
+            "triangular-solve": lambda row: triangular_solve_flops(self._operand(row, 0), self._operand(row, 1)),
+            "cholesky": lambda row: cholesky_flops(self._operand(row, 0)),
+            "sort": lambda row: sort_flops(array(self._operand(row, 0))),
+            "topk": lambda row: float(self._operand(row, 0).n_elements),
+        }
+        formulas["ragged-dot"] = formulas["dot"]
+        for opcode, formula in formulas.items():
+            for row in self._rows(opcode):
+                self.flops[row] = formula(row)
+        for row in self._rows("all-reduce", "all-reduce-start"):
+            self.flops[row] = float(sum(leaf.n_elements for leaf in module.shape(row).leaves))
+        for row in self._rows("custom-call"):
+            cost = custom_call_cost(module, row)
+            self.flops[row], self.transcendentals[row] = cost.flops, cost.transcendentals
+            self.is_known[row] = cost.is_known
+            if cost.bytes_accessed >= 0:
+                self.bytes[row] = cost.bytes_accessed
+
+    def _along_calls(self, order: list[int]) -> None:
+        """Callers take over the work of what they call; then each computation's sums are made."""
+        first = self.module.computations["first_instruction"].tolist()
+        counts = self.module.computations["n_instructions"].tolist()
+        callers: dict[int, list[int]] = {}
+        rows = np.unique(self.module.calls.owner)
+        for row, computation in zip(rows.tolist(), self.module.instructions["computation"][rows].tolist(), strict=True):
+            callers.setdefault(computation, []).append(row)
+        for computation in order:
+            for row in callers.get(computation, ()):
+                self._caller(row)
+            part = slice(first[computation], first[computation] + counts[computation])
+            columns = (self.flops, self.transcendentals, self.bytes)
+            self.totals[computation] = [column[part].sum() for column in columns]
+            self.are_known[computation] = bool(self.is_known[part].all())
+
+    def _caller(self, row: int) -> None:
+        opcode = self.module.opcode(row)
+        called = [int(i) for i in self.module.calls[row] if i >= 0]
+        if row in self.cyclic:
+            self.is_known[row], called = False, []
+        if not called or opcode in ("custom-call", "sort", "all-reduce", "all-reduce-start", "reduce-scatter", "topk"):
+            return
+        self.is_known[row] &= bool(self.are_known[called].all())
+        work = self.totals[called]
+        if opcode == "fusion":
+            self.flops[row], self.transcendentals[row] = work[0, :2]
+        elif opcode in ("call", "async-start"):
+            self._set(row, work[0])
+        elif opcode == "while":
+            self._set(row, work.sum(axis=0) * self._trip_count(row))
+        elif opcode == "conditional":
+            self._set(row, work.max(axis=0))
+        else:
+            times = self._applications(row, opcode, len(called))
+            self.flops[row], self.transcendentals[row] = (work[: len(times), :2] * np.array(times)[:, None]).sum(axis=0)
+
+    def _set(self, row: int, work: Floats) -> None:
+        self.flops[row], self.transcendentals[row], self.bytes[row] = work
+
+    def _trip_count(self, row: int) -> int:
+        match = _TRIPS.search(self.module.backend_config(row))
+        if match:
+            self.trips[row] = int(match.group(1))
+        elif self.with_trips:
+            self.is_known[row] = False
+        return self.trips.get(row, 1) if self.with_trips else 1
+
+    def _applications(self, row: int, opcode: str, n_called: int) -> list[float]:
+        """How often each called computation is applied."""
+        out = float(array(self.module.shape(row)).n_elements)
+        if opcode == "map":
+            return [out]
+        if opcode == "reduce":
+            return [max(self._operand(row, 0).n_elements - out, 0.0)]
+        if opcode == "reduce-window":
+            return [max(self._window(row) - 1, 0) * out]
+        if opcode == "select-and-scatter":
+            source = float(self._operand(row, 1).n_elements)
+            return [source * max(self._window(row) - 1, 0), source]
+        if opcode == "scatter":
+            n_inputs = (len(self.module.operands[row]) - 1) // 2
+            return [float(self._operand(row, n_inputs + 1).n_elements)]
+        return [1.0] * n_called
+
+    def _window(self, row: int) -> int:
+        size = 1
+        for dim in self.module.attributes(row).window or ():
+            size *= max(dim.size, 0)
+        return size

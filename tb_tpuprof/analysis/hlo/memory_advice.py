@@ -1,0 +1,172 @@
+"""What fills a memory space at its peak → what to change, with the bytes that it would save, most first.
+
+Each piece of advice names buffers of this module. Savings are upper bounds of one change alone; they do not add up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tpuprof.analysis.hlo.memory import CATEGORIES, SpaceMemory, part_of
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.hlo_shape import Shape
+from tb_tpuprof.units import format_bytes, format_fraction
+
+_WORTH = 0.02  # of the peak; less is not worth a change
+_LARGE_SHARE = 0.5
+_F32 = 11
+_OF_JAX = re.compile(r"p?jit[_(]|pmap")  # names that JAX gives programs
+_SEVERAL_STEPS = 16  # in a shorter program everything lives for half of it
+PARAMETER = CATEGORIES.index("Parameter")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A change in words and the most that it saves."""
+
+    text: str
+    saves_bytes: int
+
+
+def buffer_shape(module: HloModule, row: int) -> Shape | None:
+    """Shape of a logical buffer, None where its instruction is not known."""
+    buffers = module.buffers
+    if buffers is None:
+        return None
+    instruction = int(buffers.logical_buffers["instruction"][row])
+    return None if instruction < 0 else part_of(module.shape(instruction), buffers.shape_index[row])
+
+
+def buffer_name(module: HloModule, row: int) -> str:
+    """Name of the instruction that defines a logical buffer."""
+    assert module.buffers is not None
+    instruction = int(module.buffers.logical_buffers["instruction"][row])
+    return module.name(instruction) if instruction >= 0 else "?"
+
+
+def advice(module: HloModule, memory: SpaceMemory) -> tuple[Advice, ...]:
+    """Changes that would lower the peak, most first; empty where nothing is held."""
+    if not memory.peak_bytes:
+        return ()
+    found = [*_padding(module, memory), *_donation(module, memory), *_temporaries(module, memory), *_parameters(memory), *_gaps(memory)]
+    least = _WORTH * memory.peak_bytes
+    return tuple(sorted((item for item in found if item.saves_bytes >= least), key=lambda item: -item.saves_bytes))
+
+
+def padded_dimensions(shape: Shape) -> str:
+    """Which dimensions a layout pads, such as `16 to 128`; empty where none is."""
+    pairs = zip(shape.dims, shape.padded_dims, strict=False)
+    return ", ".join(f"{n} to {padded}" for n, padded in pairs if padded != n)
+
+
+def _padding(module: HloModule, memory: SpaceMemory) -> list[Advice]:
+    lost = memory.size[memory.live] - memory.unpadded[memory.live]
+    found = []
+    for at in np.argsort(-lost, kind="stable")[:3].tolist():
+        row, padding = int(memory.live[at]), int(lost[at])
+        shape = buffer_shape(module, row)
+        if padding <= 0 or shape is None:
+            continue
+        times = memory.size[row] / max(1, int(memory.unpadded[row]))
+        dims = padded_dimensions(shape)
+        why = f": the layout pads {dims}. Make that dimension a multiple, or let a longer one be the innermost." if dims else "."
+        found.append(
+            Advice(
+                f"`{buffer_name(module, row)}`, `{shape.text(with_layout=False)}`, takes {format_bytes(int(memory.size[row]))} for "
+                f"{format_bytes(int(memory.unpadded[row]))} of data ({times:.3g}×){why}",
+                padding,
+            )
+        )
+    return found
+
+
+def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
+    """Parameters that could lend their memory to results of the same size."""
+    assert module.buffers is not None
+    table = module.buffers.allocations
+    here = table["color"] == memory.color
+    given = here & table["is_entry_parameter"] & ~table["is_live_out"] & ~table["is_aliased_with_output"]
+    made = here & table["is_live_out"] & ~table["is_entry_parameter"] & ~table["is_tuple"]
+    sizes = Counter(table["size_bytes"][made].tolist())
+    numbers, saved = [], 0
+    for row in np.flatnonzero(given).tolist():
+        size = int(table["size_bytes"][row])
+        if sizes[size] > 0 and size > 0:
+            sizes[size] -= 1
+            saved += size
+            numbers.append(int(table["parameter_number"][row]))
+    if not numbers:
+        return []
+    shown = ", ".join(map(str, sorted(set(numbers))[:8])) + (" …" if len(set(numbers)) > 8 else "")
+    how = " (`jax.jit(…, donate_argnums=…)`)" if _OF_JAX.match(module.info.name) else ""
+    text = (
+        f"Donate inputs that the caller no longer needs{how}: {len(numbers)} of the program's parameters "
+        f"({shown}) have the size of results, which then take over their memory."
+    )
+    return [Advice(text, saved)]
+
+
+def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
+    rows = memory.live[memory.n_permanent :]
+    size = memory.size[rows]
+    total = int(size.sum())
+    if not total:
+        return []
+    found = []
+    life = memory.heap.end[rows] - memory.heap.start[rows] + 1
+    n_steps = len(memory.heap.instruction)
+    lasting = (life * 2 >= n_steps) & (n_steps >= _SEVERAL_STEPS)
+    kept = int(size[lasting].sum())
+    if lasting.any():
+        top = int(rows[lasting][size[lasting].argmax()])
+        text = (
+            f"Recompute instead of keeping: {int(lasting.sum())} temporaries live for over half of the program, the largest "
+            f"{_described(module, memory, top)}. Wrap that part in `jax.checkpoint` (or `tf.recompute_grad`), or run smaller batches."
+        )
+        found.append(Advice(text, kept))
+    is_f32 = np.array([(shape := buffer_shape(module, int(row))) is not None and shape.element_type == _F32 for row in rows], np.bool_)
+    if is_f32.any():
+        wide = int(size[is_f32].sum())
+        top = int(rows[is_f32][size[is_f32].argmax()])
+        text = (
+            f"Compute in bfloat16 where precision allows: temporaries in f32 take {format_bytes(wide)} at the peak, the largest "
+            f"{_described(module, memory, top)}."
+        )
+        found.append(Advice(text, wide // 2))
+    return found
+
+
+def _described(module: HloModule, memory: SpaceMemory, row: int) -> str:
+    assert module.buffers is not None
+    shape = buffer_shape(module, row)
+    instruction = int(module.buffers.logical_buffers["instruction"][row])
+    op_name = module.text("op_name", instruction) if instruction >= 0 else ""
+    parts = [f"`{buffer_name(module, row)}`", f"`{shape.text(with_layout=False)}`" if shape else "", format_bytes(int(memory.size[row]))]
+    return ", ".join(part for part in parts if part) + (f", of `{op_name[:120]}`" if op_name else "")
+
+
+def _parameters(memory: SpaceMemory) -> list[Advice]:
+    held = memory.by_category[PARAMETER]
+    if held < _LARGE_SHARE * memory.peak_bytes:
+        return []
+    share = format_fraction(held / memory.peak_bytes)
+    text = (
+        f"Parameters are {share} of the peak: shard weights and optimizer state over more devices (`NamedSharding`, FSDP), keep optimizer "
+        "state in bfloat16, or move what is rarely used to host memory."
+    )
+    return [Advice(text, held // 2)]
+
+
+def _gaps(memory: SpaceMemory) -> list[Advice]:
+    unused = memory.allocated_bytes - memory.peak_bytes
+    if unused <= 0 or memory.n_heap_traces > 1:
+        return []
+    text = (
+        f"{format_bytes(unused)} of the {format_bytes(memory.allocated_bytes)} that are allocated hold nothing at the peak: gaps "
+        "between buffers of different sizes and lives. Fewer large temporaries of nearly the same life pack better."
+    )
+    return [Advice(text, unused)]

@@ -1,0 +1,66 @@
+"""The stage of a host's tf.data pipeline that an input-bound job waits for, and what the best change to it is estimated to gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.steps.steps import steps
+from tb_tpuprof.analysis.tf_data.advice import user_call, waiting
+from tb_tpuprof.analysis.tf_data.finding import by_weight
+from tb_tpuprof.analysis.tf_data.pipeline import Pipeline
+from tb_tpuprof.analysis.tf_data.what_if import Estimate, what_if
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
+
+_TO_DO = ("parallel", "prefetch", "parallel_prefetch")  # kinds of changes that a user can make at once
+
+
+@dataclass(frozen=True)
+class SlowStage:
+    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (from, to), if there is an estimate that is below
+    `now_ps`, the mean step; `note`: its condition; empty texts where there is none."""
+
+    pipeline: str
+    stage: str
+    change: str = ""
+    step_ps: tuple[float, float] | None = None
+    now_ps: float = 0.0
+    note: str = ""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Which stage, and what a change would gain."""
+        call = user_call(self.stage)
+        named = f"`{self.stage}`" if call == self.stage.lower() else f"`{self.stage}` (your `{call}`)"
+        first = f"The slow stage is {named} of the tf.data pipeline {self.pipeline}."
+        if self.step_ps is None:
+            return (first,)
+        condition = f"{self.note[0].upper()}{self.note[1:]}: " if self.note else ""
+        what = f"estimated step with {self.change}: {format_time(self.step_ps[0])} to {format_time(self.step_ps[1])}"
+        text = f"{condition}{what} instead of {format_time(self.now_ps)}."
+        return first, text[0].upper() + text[1:]
+
+
+@once
+def slow_stage(trace: Trace) -> SlowStage | None:
+    """Of the pipeline that its page opens on: the slowest of a host that feeds its steps. None where no stage takes time."""
+    pipeline = next((one for one in by_weight(trace) if one.kind == "Host"), None)
+    stage = pipeline.bottleneck_stage if pipeline else None
+    if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
+        return None
+    return _with_gain(trace, pipeline, stage.name)
+
+
+def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
+    """The change that promises most, by the upper end of its interval."""
+    mean_ps = float(steps(trace).duration_ps.mean()) if len(steps(trace)) else 0.0
+    estimates = [one for one in what_if(trace, pipeline) if one.kind in _TO_DO and one.step_ps and not one.is_no_gain]
+    best: Estimate | None = min(estimates, key=_upper_ps, default=None)
+    if best is None or best.step_ps is None or best.step_ps[1] >= mean_ps:
+        return SlowStage(pipeline.name, stage)
+    return SlowStage(pipeline.name, stage, best.change, best.step_ps, mean_ps, best.note)
+
+
+def _upper_ps(one: Estimate) -> float:
+    return one.step_ps[1] if one.step_ps else 0.0

@@ -1,0 +1,176 @@
+"""Operations of GPUs and of XLA:CPU → HloOps: events that name an HLO instruction, with the work that the cost model gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
+from tb_tpuprof.analysis.events.hlo_links import HloLinks, hlo_links
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.hlo.work import ProgramCosts
+from tb_tpuprof.analysis.ops.gpu import first_of_runs
+from tb_tpuprof.analysis.ops.hlo import HloOps, Words, instruction_category, program_titles, words_of
+from tb_tpuprof.analysis.ops.metrics import sum_by
+from tb_tpuprof.analysis.steps.gpu import stream_events
+from tb_tpuprof.trace.hlo import HloModule
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+
+def linked_ops(trace: Trace, kind: str) -> HloOps:
+    """Operations by (program, name).
+
+    On GPUs an occurrence is what `first_of_runs` puts together, and the span of a GPU goes from its first event to its last one's
+    end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
+    """
+    links = hlo_links(trace)
+    op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
+    n_all = len(links.ops)
+    count = np.bincount(op, minlength=n_all)
+    used = np.flatnonzero(count)
+    costs = ProgramCosts(trace)
+    chosen = [links.ops[i] for i in used.tolist()]
+    names = _module_names(trace, links, used)
+    modules = {number: costs.module(number, name) for number, name in names.items()}
+    program = np.array([one.program_id for one in chosen], np.int64)
+    instruction = np.array([_instruction(modules[one.program_id], one.name) for one in chosen], np.int64)
+    n_occurrences, total_ps = count[used].astype(np.int64), sum_by(op, time_ps, n_all)[used]
+    none = np.zeros(len(used), np.int64)
+    category, provenance, source, twin = _texts(
+        [(modules[one.program_id], row) for one, row in zip(chosen, instruction.tolist(), strict=True)]
+    )
+    return HloOps(
+        program=program,
+        name=words_of([one.name for one in chosen]),
+        category=category,
+        provenance=provenance,
+        source=source,
+        twin=twin,
+        core=Words(none, ("",)),
+        n_occurrences=n_occurrences,
+        time_ps=total_ps,
+        self_ps=sum_by(op, self_ps, n_all)[used],
+        normalized_ps=total_ps,
+        stall_ps=none,
+        thread_ps=_thread_ps(trace, kind, n_all)[used],
+        work_ps=total_ps,
+        energy_j=_energy(trace, links, used),
+        work=costs.work(program, instruction).times(n_occurrences),
+        instruction=instruction,
+        metadata=none - 1,
+        host=none,
+        span_ps=span_ps,
+        n_devices=n_devices,
+        kind=kind,
+        programs=program_titles(trace, costs, np.unique(program).tolist()),
+        unreadable=links.unreadable,
+    )
+
+
+Runs = tuple[Int64s, Int64s, Int64s, int, int]
+
+
+def linked_runs(trace: Trace, links: HloLinks, kind: str) -> Runs:
+    """Operation (row of `links.ops`), time, self time of each occurrence on GPUs or on host threads; span and number of devices."""
+    return _gpu_runs(trace, links) if kind == "GPU" else _cpu_runs(trace)
+
+
+def _gpu_runs(trace: Trace, links: HloLinks) -> Runs:
+    """Operation, time and self time of each occurrence; span and number of GPUs."""
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    op, times, span_ps, n_devices = [], [], 0, 0
+    for plane in planes(trace).gpus:
+        rows = stream_events(trace, plane)
+        if not len(rows):
+            continue
+        n_devices += 1
+        span_ps += int((start[rows] + duration[rows]).max() - start[rows].min())
+        mine = np.flatnonzero(np.isin(links.events, rows))
+        if len(mine):
+            own = links.op[mine]
+            first = first_of_runs(trace, links.events[mine].astype(np.intp), own)
+            op.append(own[first])
+            times.append(np.add.reduceat(duration[links.events[mine]], first))
+    none = np.empty(0, np.int64)
+    time_ps = np.concatenate([none, *times])
+    return np.concatenate([none, *op]), time_ps, time_ps, span_ps, n_devices
+
+
+def _cpu_runs(trace: Trace) -> Runs:
+    """The same of XLA:CPU's operations that name their program."""
+    runs = cpu_runs(trace)
+    mine = np.flatnonzero(runs.op >= 0)
+    if not len(mine):
+        none = np.empty(0, np.int64)
+        return none, none, none, 0, 0
+    return runs.op[mine], runs.elapsed_ps[mine], runs.self_ps[mine], runs.span_ps, runs.n_devices
+
+
+def _thread_ps(trace: Trace, kind: str, n_ops: int) -> Int64s:
+    """Time that threads worked on each operation, -1 where it is not known (see `CpuRuns`)."""
+    if kind != "CPU":
+        return np.full(n_ops, -1, np.int64)
+    runs = cpu_runs(trace)
+    mine = runs.op >= 0
+    total = sum_by(runs.op[mine], np.maximum(runs.thread_ps[mine], 0), n_ops)
+    total[runs.op[mine & (runs.thread_ps < 0)]] = -1
+    return total
+
+
+def _instruction(module: HloModule | None, name: str) -> int:
+    return -1 if module is None else module.by_name.get(name, -1)
+
+
+def _module_names(trace: Trace, links: HloLinks, used: Rows) -> dict[int, str]:
+    """Programs that ran; where the trace has no HLO of their id, the name that one of their events tells."""
+    sample = np.zeros(len(links.ops), np.int64)
+    sample[links.op] = links.events
+    names: dict[int, str] = {}
+    for i in used.tolist():
+        number = links.ops[i].program_id
+        if number not in names:
+            known = trace.programs.get(number) is not None
+            names[number] = "" if known else str(dict(trace.source.event_stats(trace, int(sample[i]))).get("hlo_module", ""))
+    return names
+
+
+def _texts(places: list[tuple[HloModule | None, int]]) -> list[Words]:
+    """Category, provenance, source line and twin of instructions."""
+    category, provenance, source, twin = [], [], [], []
+    for module, row in places:
+        if module is None or row < 0:
+            category.append("unknown")
+            provenance.append("")
+            source.append("")
+            twin.append("")
+            continue
+        category.append(instruction_category(module, row))
+        op_name = module.text("op_name", row)
+        provenance.append(op_name if not op_name or ":" in op_name else f"{op_name}:")
+        source.append(_source(module, row))
+        twin.append(module.text("deduplicated_name", row))
+    return [words_of(texts) for texts in (category, provenance, source, twin)]
+
+
+def _source(module: HloModule, row: int) -> str:
+    """`file:line` of the innermost frame."""
+    file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
+    if not file:
+        frame = int(module.instructions["stack_frame"][row])
+        stack = module.frames.stack(frame) if frame else []
+        file, line = (stack[0].file, stack[0].line) if stack else ("", 0)
+    return f"{file}:{line}" if file and line else file
+
+
+def _energy(trace: Trace, links: HloLinks, used: Rows) -> npt.NDArray[np.float64]:
+    """Joules that events state (`vdd_energy_j`), summed by operation."""
+    sparse = trace.event_stats.floats("vdd_energy_j")
+    if not len(sparse.owner):
+        return np.zeros(len(used))
+    value = np.zeros(trace.n_events)
+    value[sparse.owner] = sparse.value
+    found: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(np.float64)
+    return found[used]

@@ -1,0 +1,109 @@
+"""Work of the compiled operations of each step: what a step's point in a roofline is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.hlo_links import hlo_links
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.hlo.work import Work, join_work, summed_work
+from tb_tpuprof.analysis.ops.gpu import first_of_runs
+from tb_tpuprof.analysis.ops.hlo import TRANSFERS, HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo_tpu import tpu_occurrences
+from tb_tpuprof.analysis.ops.metrics import sum_by
+from tb_tpuprof.analysis.steps.gpu import stream_events
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.steps import steps as trace_steps
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """A row per step of a host: its time on all devices together, that of infeed and outfeed in it, and its work without what these do."""
+
+    name: tuple[str, ...]
+    time_ps: Int64s
+    transfer_ps: Int64s
+    work: Work
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def taken(self, rows: slice) -> StepWork:
+        """Some of the steps."""
+        return StepWork(self.name[rows], self.time_ps[rows], self.transfer_ps[rows], self.work.taken(np.arange(len(self))[rows]))
+
+
+@once
+def step_work(trace: Trace) -> StepWork:
+    """Work of each step of one host: occurrences of its operations × what one of them does. Containers do nothing themselves."""
+    steps, ops = trace_steps(trace), hlo_ops(trace)
+    if not len(steps):
+        return StepWork((), _NONE, _NONE, ops.work.taken(np.empty(0, np.intp)))
+    rows, op, time_ps = _occurrences(trace, ops)
+    group = groups(trace).group[rows].astype(np.int64)
+    order = np.argsort(steps.number, kind="stable")
+    ordered = steps.number[order]
+    at = np.searchsorted(ordered, group)
+    found = at < len(ordered)
+    found[found] = ordered[at[found]] == group[found]
+    step, op, time_ps = order[at[found]], op[found], time_ps[found]
+    n = len(steps)
+    each = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
+    work = summed_work(each.taken(op.astype(np.intp)), step, n, ~ops.is_container[op])
+    moves = ops.category.is_in(TRANSFERS)[op] if len(ops) else np.zeros(0, np.bool_)
+    transfer = sum_by(step[moves], time_ps[moves], n)
+    return StepWork(tuple(steps.name), steps.duration_ps * max(ops.n_devices, 1), transfer, work)
+
+
+def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
+    """Steps that hosts have in common, summed over hosts; `rows` says which of each host's steps these are."""
+    chosen = [part.taken(own) for part, own in zip(parts, rows, strict=True)]
+    chosen = [part for part in chosen if len(part)]
+    if not chosen:
+        return parts[0].taken(slice(0, 0))
+    if len(chosen) == 1:
+        return chosen[0]
+    n = len(chosen[0])
+    total = summed_work(join_work([part.work for part in chosen]), np.tile(np.arange(n), len(chosen)), n)
+    times = [np.sum([getattr(part, key) for part in chosen], axis=0) for key in ("time_ps", "transfer_ps")]
+    return StepWork(chosen[0].name, times[0], times[1], total)
+
+
+def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+    """First event, operation and time of each occurrence, as `hlo_ops` counts them."""
+    if ops.kind == "TPU":
+        counted, op = tpu_occurrences(trace)
+        return counted, op, trace.events["duration_ps"][counted]
+    links = hlo_links(trace)
+    own = np.flatnonzero(~ops.is_sparse).tolist()
+    texts, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
+    row_of = {(programs[i], texts[codes[i]]): i for i in own}
+    rows = np.array([row_of.get((op.program_id, op.name), -1) for op in links.ops], np.int64)
+    mine = np.flatnonzero(_is_counted(trace, ops.kind, links.events)) if len(links.events) else np.empty(0, np.intp)
+    mine = mine[rows[links.op[mine]] >= 0]
+    events, op = links.events[mine].astype(np.intp), links.op[mine]
+    duration = trace.events["duration_ps"][events]
+    if ops.kind == "GPU" and len(events):
+        first = first_of_runs(trace, events, op)
+        events, op, duration = events[first], op[first], np.add.reduceat(duration, first)
+    return events, rows[op], duration
+
+
+def _is_counted(trace: Trace, kind: str, events: Int64s) -> npt.NDArray[np.bool_]:
+    """Events on the lines that operations are counted on."""
+    line = trace.event_line[events]
+    plane = trace.lines["plane"][line]
+    roles = planes(trace)
+    if kind == "GPU":
+        streams = [stream_events(trace, gpu) for gpu in roles.gpus]
+        return np.isin(events, np.concatenate(streams)) if streams else np.zeros(len(events), np.bool_)
+    return np.isin(plane, roles.hosts)

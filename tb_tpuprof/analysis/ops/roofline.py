@@ -1,0 +1,182 @@
+"""Work and time of operations against what the device can do at most: rates, operational intensity, what binds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.waiting import is_waiting
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
+from tb_tpuprof.analysis.hlo.work import Work, summed_work
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_GIGA = 1e9
+Bools = npt.NDArray[np.bool_]
+TITLES = ("HBM", "CMEM read", "CMEM write", "VMEM read", "VMEM write")
+_PLANE_STATS = (
+    "peak_cmem_rd_bw_gigabytes_per_second", "peak_cmem_wr_bw_gigabytes_per_second", "peak_vmem_rd_bw_gigabytes_per_second",
+    "peak_vmem_wr_bw_gigabytes_per_second",
+)  # fmt: skip
+_ADDRESS = re.compile(r"https?://\S+ ?")
+UNKNOWN, NO_LIMIT, WAITING = "Unknown", "Below every limit", "Waiting"
+RESOURCES = ("Compute", *TITLES)
+LIMITS = (UNKNOWN, WAITING, NO_LIMIT, *RESOURCES)
+NEAR_A_LIMIT = 0.3  # of a peak: below, the operation waits for something else than that resource
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """Peaks of one device (TPU: core), 0 where unknown: FLOP/s, and bytes/s of each memory of SPACES.
+
+    `shared_bytes_per_s`: of a GPU's shared memory / L1, to which no operation's bytes are attributed. `sources`: where peaks of compute
+    and HBM come from.
+    """
+
+    flops_per_s: float
+    bytes_per_s: tuple[float, ...]
+    shared_bytes_per_s: float = 0.0
+    sources: tuple[str, str] = ("", "")
+
+    @property
+    def short_sources(self) -> tuple[str, str]:
+        """The same without addresses."""
+        compute, memory = (_ADDRESS.sub("", text).strip() for text in self.sources)
+        return compute, memory
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is any roof for compute and for memory."""
+        return self.flops_per_s > 0 and any(self.bytes_per_s)
+
+
+@once
+def roofs(trace: Trace) -> Roofs:
+    """The roofs of one host's devices. On-chip memories of TPUs: stats of the first core's plane."""
+    machine = hardware(trace)
+    on_chip = [0.0] * len(_PLANE_STATS)
+    if machine.kind == "TPU":
+        cores = planes(trace).tensor_cores
+        for i, key in enumerate(_PLANE_STATS):
+            sparse = trace.plane_stats.floats(key)
+            found = sparse.value[sparse.owner == (cores[0] if cores else -1)]
+            on_chip[i] = float(found[0]) * _GIGA if len(found) and np.isfinite(found[0]) and found[0] > 0 else 0.0
+    shared = machine.peak_shared_bytes_per_s if machine.kind == "GPU" else 0.0
+    return Roofs(machine.peak_flops_per_s, (machine.peak_hbm_bytes_per_s, *on_chip), shared, machine.peak_sources)
+
+
+def first_roofs(parts: Sequence[Roofs]) -> Roofs:
+    """The roofs of several hosts: those of the first that knows any."""
+    return next((part for part in parts if part.is_known), parts[0])
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Per operation (or sum of them). NaN: not known. Utilizations are rate / peak; `efficiency` is the largest of them.
+
+    `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 where none is known or used.
+    `intensity`: FLOPs per byte of all memories; `bound_intensity` of the memory nearest to its peak (HBM where compute is).
+    """
+
+    flops_per_s: Floats
+    model_flops_per_s: Floats
+    bytes_per_s: Floats
+    space_bytes_per_s: Floats
+    intensity: Floats
+    space_intensity: Floats
+    bound_intensity: Floats
+    flops_fraction: Floats
+    space_fraction: Floats
+    efficiency: Floats
+    nearest: npt.NDArray[np.intp]
+
+    @property
+    def memory_fraction(self) -> Floats:
+        """Of the memory used closest to its peak."""
+        return _largest(self.space_fraction)
+
+    @property
+    def optimal_flops_per_s(self) -> Floats:
+        """FLOP rate at which what binds would be at its peak: rate / efficiency."""
+        return ratio(self.flops_per_s, self.efficiency)
+
+    def nearest_text(self, row: int) -> str:
+        """The resource that an operation uses closest to its peak, however far that is."""
+        return RESOURCES[self.nearest[row]] if self.nearest[row] >= 0 else UNKNOWN
+
+    def limits(self, is_waiting: Bools) -> npt.NDArray[np.intp]:
+        """What limits each operation, as an index into LIMITS: the resource it uses closest to its peak, if it comes near.
+
+        An operation below NEAR_A_LIMIT of every peak is limited by none of them; one that only waits is not limited at all.
+        """
+        is_near = (self.nearest >= 0) & (np.nan_to_num(self.efficiency) >= NEAR_A_LIMIT)
+        found = np.where(is_near, self.nearest + len(LIMITS) - len(RESOURCES), LIMITS.index(NO_LIMIT))
+        found[np.isnan(self.efficiency)] = LIMITS.index(UNKNOWN)
+        found[is_waiting] = LIMITS.index(WAITING)
+        return found.astype(np.intp)
+
+
+def limit_text(nearest: str, share: float, name: str) -> str:
+    """What limits an operation of that name which uses `nearest` closest to its peak, `share` of it: a text of LIMITS, or `nearest`."""
+    if is_waiting("", name.rpartition("/")[2]):
+        return WAITING
+    return UNKNOWN if nearest == UNKNOWN else nearest if share >= NEAR_A_LIMIT else NO_LIMIT
+
+
+def in_words(resource: str) -> str:
+    """A resource within a sentence."""
+    return resource.lower() if resource == RESOURCES[0] else resource
+
+
+def ratio(above: Floats, below: Floats | Int64s) -> Floats:
+    """above / below, NaN where below is 0 or either is unknown."""
+    result = np.full(np.shape(above), np.nan)
+    np.divide(above, below, out=result, where=np.broadcast_to(np.asarray(below) > 0, np.shape(above)))
+    return result
+
+
+def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
+    """Rates of work in its time. Formulas: Williams, Waterman, Patterson, CACM 52(4) 2009, doi:10.1145/1498765.1498785."""
+    seconds, moving = (np.where(known, time_ps, 0) / 1e12 for known in (work.knows_flops, work.knows_bytes))
+    flops, model = (ratio(values, seconds) for values in (work.flops, work.model_flops))
+    n_bytes, space = ratio(work.n_bytes, moving), ratio(work.space_bytes, np.broadcast_to(moving, work.space_bytes.shape))
+    known = np.where(work.knows_flops, work.flops, np.nan)
+    known_bytes = np.where(work.knows_bytes, work.n_bytes, 0.0)
+    known_space = np.where(work.knows_bytes, work.space_bytes, 0.0)
+    space_intensity = ratio(np.broadcast_to(known, work.space_bytes.shape), known_space)
+    flops_fraction = flops / peaks.flops_per_s if peaks.flops_per_s else np.full(len(flops), np.nan)
+    top = np.array(peaks.bytes_per_s)[:, None]
+    space_fraction = np.where(top > 0, space / np.where(top > 0, top, 1), np.nan)
+    every = np.concatenate([flops_fraction[None], space_fraction])
+    efficiency = _largest(every)
+    nearest = np.full(len(flops), -1, np.intp)
+    for i in reversed(range(len(every))):  # of equals the first
+        nearest[(every[i] == efficiency) & (efficiency > 0)] = i
+    at = np.maximum(nearest - 1, 0)
+    bound_intensity = space_intensity[at, np.arange(len(flops))] if len(flops) else np.empty(0)
+    return Rates(
+        flops, model, n_bytes, space, ratio(known, known_bytes), space_intensity, bound_intensity, flops_fraction, space_fraction,
+        efficiency, nearest,
+    )  # fmt: skip
+
+
+def _largest(values: Floats) -> Floats:
+    """The largest of each column, NaN where all are."""
+    found: Floats = np.fmax.reduce(values, axis=0)
+    return found
+
+
+def total_work(work: Work, mask: Bools) -> Work:
+    """The operations that are marked as one; what is not known of them adds nothing."""
+    return summed_work(work, np.zeros(len(work.flops), np.int64), 1, mask)
+
+
+assert len(TITLES) == len(SPACES)

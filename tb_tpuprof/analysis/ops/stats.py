@@ -1,0 +1,40 @@
+"""All operations of a trace: on the host, and on its devices by the framework's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.ops.gpu import gpu_ops
+from tb_tpuprof.analysis.ops.gpu_work import with_work
+from tb_tpuprof.analysis.ops.host import host_ops
+from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up, by_framework_op, no_ops
+from tb_tpuprof.analysis.ops.tpu import tpu_ops
+from tb_tpuprof.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class OpStats:
+    """Operations on the host; on devices as the compiler named them (`compiled`); and these by framework operation (`device`)."""
+
+    host: OpMetrics
+    compiled: OpMetrics
+    device: OpMetrics
+
+
+@once
+def op_stats(trace: Trace) -> OpStats:
+    """Operations of one host and of its devices."""
+    hardware = planes(trace).hardware
+    compiled = tpu_ops(trace) if hardware == "TPU" else with_work(trace, gpu_ops(trace)) if hardware == "GPU" else no_ops()
+    return OpStats(host_ops(trace), compiled, by_framework_op(compiled))
+
+
+def sum_op_stats(parts: Sequence[OpStats]) -> OpStats:
+    """Operations of several hosts: times, occurrences and work are summed by name (and program, on devices)."""
+    if len(parts) == 1:
+        return parts[0]
+    compiled = add_up(part.compiled for part in parts)
+    return OpStats(add_up(part.host for part in parts), compiled, by_framework_op(compiled))

@@ -1,0 +1,80 @@
+"""Operations on TPU TensorCores: what the line `XLA Ops` ran, with the work that its metadata states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.planes import OP_LINE, STEP_LINES, line_events, lines_named, planes
+from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up, no_ops, sum_by
+from tb_tpuprof.native import nest
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DeviceSpans:
+    """Events of one line on the device's own clock, sorted by (start, -duration), and their self times in ps."""
+
+    rows: npt.NDArray[np.intp]
+    start_ps: Int64s
+    duration_ps: Int64s
+    self_ps: Int64s
+
+
+def device_spans(trace: Trace, line: int) -> DeviceSpans:
+    """The line's events by the stats `device_offset_ps` and `device_duration_ps`, where they are given, else as traced."""
+    rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
+    offset = values_at(rows, *first_ints(trace, "device_offset_ps"), -1)
+    length = values_at(rows, *first_ints(trace, "device_duration_ps"), -1)
+    given = (offset >= 0) & (length >= 0)
+    start = np.where(given, offset, trace.events["start_ps"][rows])
+    duration = np.where(given, length, trace.events["duration_ps"][rows])
+    order = np.lexsort((-duration, start))
+    rows, start, duration = rows[order], start[order], duration[order]
+    _parent, self_ps = nest(start, start + duration, np.array([0, len(rows)], np.int64))
+    return DeviceSpans(rows, start, duration, self_ps)
+
+
+def tpu_ops(trace: Trace) -> OpMetrics:
+    """Occurrences, times and work of the operations of all TensorCores.
+
+    Identity is (program id, symbol id) of the metadata; what lacks either is left out. Work is that of `tpu_work`, stated per
+    occurrence by the compiler, times the occurrences; the bytes of what ends an asynchronous operation are unknown here, since its own
+    time is not theirs. The span of a core is the time from its first step or operation to the last one's end.
+    """
+    return add_up([_ops_of(trace, plane) for plane in planes(trace).tensor_cores])
+
+
+def _ops_of(trace: Trace, plane: int) -> OpMetrics:
+    from tb_tpuprof.analysis.ops.async_ops import async_ops
+    from tb_tpuprof.analysis.ops.tpu_work import tpu_work
+
+    lines = lines_named(trace, plane, (OP_LINE,))
+    spans = [device_spans(trace, line) for line in (*lines, *lines_named(trace, plane, STEP_LINES))]
+    extent = [(int(s.start_ps[0]), int((s.start_ps + s.duration_ps).max())) for s in spans if len(s.rows)]
+    if not extent:
+        return no_ops()
+    span_ps = max(last for _, last in extent) - min(first for first, _ in extent)
+    ops = spans[: len(lines)]
+    metadata = trace.events["metadata"][np.concatenate([s.rows for s in ops])].astype(np.int64)
+    time_ps, self_ps = np.concatenate([s.duration_ps for s in ops]), np.concatenate([s.self_ps for s in ops])
+    n = len(trace.metadata)
+    program, symbol = (trace.metadata_stats.dense_ints(key, n, missing) for key, missing in (("program_id", -1), ("symbol_id", 0)))
+    count = np.bincount(metadata, minlength=n)
+    used = np.flatnonzero((count > 0) & (program != -1) & (symbol != 0))
+    texts = {key: trace.metadata_stats.dense_texts(key, n)[used].tolist() for key in ("hlo_category", "tf_op")}
+    names = trace.event_names[used].tolist()
+    work = tpu_work(trace).taken(used).times(count[used])
+    moves_itself = work.knows_bytes & (async_ops(trace).start_of[used] < 0)  # a done only waits for what moves beside it
+    flops, model_flops = (np.where(work.knows_flops, values, np.nan) for values in (work.flops, work.model_flops))
+    return OpMetrics(
+        tuple(trace.strings.get(i) for i in names), tuple(trace.strings.get(i) for i in texts["hlo_category"]),
+        count[used].astype(np.int64), sum_by(metadata, time_ps, n)[used], sum_by(metadata, self_ps, n)[used],
+        np.zeros(len(used), np.bool_), span_ps, tuple(program[used].tolist()), tuple(trace.strings.get(i) for i in texts["tf_op"]),
+        flops, model_flops, np.where(moves_itself, work.n_bytes, np.nan),
+    )  # fmt: skip

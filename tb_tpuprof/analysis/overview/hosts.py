@@ -1,0 +1,59 @@
+"""The hosts of a run beside one another: how long each takes for the steps that all have, and which is the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.overview.summary import Summary
+from tb_tpuprof.analysis.steps.combine import CommonSteps
+from tb_tpuprof.units import format_fraction, format_time
+
+_ALIKE = 0.01  # hosts whose mean step times differ by less are called equally fast
+
+
+@dataclass(frozen=True)
+class HostSteps:
+    """One host in the steps that all hosts have. Time and shares are of the same steps of the same host; None: not known."""
+
+    host: str
+    step_ps: float
+    input_fraction: float
+    idle_fraction: float
+    duty_cycle: float | None
+
+
+def host_steps(parts: Sequence[Summary], common: CommonSteps) -> tuple[HostSteps, ...]:
+    """The hosts that have the common steps, slowest first; where hosts have none in common, each with all of its own."""
+    found = []
+    for part, common_rows in zip(parts, common.rows, strict=True):
+        rows = slice(None) if common.is_disjoint else common_rows
+        duration = part.steps.duration_ps[rows]
+        if len(duration):
+            whole = int(duration.sum()) or 1
+            shares = [int(part.steps.category_ps(category)[rows].sum()) / whole for category in ("input", "other")]
+            found.append(HostSteps(part.host, float(duration.mean()), shares[0], shares[1], part.use.duty_cycle))
+    return tuple(sorted(found, key=lambda host: -host.step_ps))
+
+
+def are_alike(hosts: Sequence[HostSteps]) -> bool:
+    """Whether all hosts (sorted) take the same time for a step, or there is but one."""
+    return _excess(hosts) < _ALIKE
+
+
+def _excess(hosts: Sequence[HostSteps]) -> float:
+    """How much longer the slowest one's steps are than the fastest one's, as a fraction."""
+    return hosts[0].step_ps / hosts[-1].step_ps - 1 if hosts and hosts[-1].step_ps else 0.0
+
+
+def slowest_host(hosts: Sequence[HostSteps]) -> str:
+    """A sentence that names the slowest of several hosts (sorted), empty for one."""
+    if len(hosts) < 2:
+        return ""
+    slowest, fastest = hosts[0], hosts[-1]
+    if are_alike(hosts):
+        return f"All {len(hosts)} hosts are equally fast: their average step times differ by less than {_ALIKE * 100:g} %."
+    return (
+        f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take {format_time(slowest.step_ps)} on average, "
+        f"{format_fraction(_excess(hosts))} longer than those of the fastest, `{fastest.host}`."
+    )

@@ -1,0 +1,55 @@
+"""A short profile of a running job → the few numbers that monitoring prints. Each is the overview's, for the same trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tpuprof.analysis.ops.utilization import utilization
+from tb_tpuprof.analysis.overview.facts import host_facts, run_facts
+from tb_tpuprof.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class LiveSample:
+    """What one host did while it was profiled. None: not known, such as step times where no step ended in that time.
+
+    `matrix_unit_fraction`: FLOPs done / FLOPs that the peak allows in the profiled time. `device_idle_fraction`: of the
+    accelerators. `input_fraction_*`: share of a step that waits for input; the average is the ratio of the sums, the other
+    two are those of single steps.
+    """
+
+    device_type: str
+    n_cores: int | None = None
+    matrix_unit_fraction: float | None = None
+    device_idle_fraction: float | None = None
+    step_time_avg_ps: float | None = None
+    step_time_min_ps: int | None = None
+    step_time_max_ps: int | None = None
+    n_steps: int | None = None
+    input_fraction_avg: float | None = None
+    input_fraction_min: float | None = None
+    input_fraction_max: float | None = None
+
+
+def live_sample(trace: Trace) -> LiveSample:
+    """The sample of one host's trace."""
+    facts = run_facts([host_facts(trace)])
+    machine, steps = facts.hardware, facts.steps
+    whole = LiveSample(
+        machine.device,
+        machine.n_devices or None,
+        utilization(trace).flops_fraction,
+        facts.idle_fraction,
+        n_steps=len(steps),
+    )
+    if not len(steps):
+        return whole
+    time = steps.duration_ps
+    share = steps.category_ps("input") / np.maximum(time, 1)
+    return LiveSample(
+        whole.device_type, whole.n_cores, whole.matrix_unit_fraction, whole.device_idle_fraction,
+        float(time.mean()), int(time.min()), int(time.max()), len(steps),
+        steps.fraction("input"), float(share.min()), float(share.max()),
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+"""One host's part of the overview: its steps, operations, hardware and notices. Small, so that hosts can be kept and combined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tb_tpuprof.analysis.device.hardware import Hardware
+from tb_tpuprof.analysis.device.peaks import problem
+from tb_tpuprof.analysis.events.memo import together
+from tb_tpuprof.analysis.events.nesting import parents
+from tb_tpuprof.analysis.input.tpu import waiting
+from tb_tpuprof.analysis.ops.category_sentence import OpCategories, host_categories
+from tb_tpuprof.analysis.ops.framework_calls import Call, framework_calls
+from tb_tpuprof.analysis.ops.roof_excess import Excess, roof_excesses
+from tb_tpuprof.analysis.ops.roofline import Roofs, roofs
+from tb_tpuprof.analysis.ops.stats import OpStats, op_stats
+from tb_tpuprof.analysis.ops.utilization import Utilization, utilization
+from tb_tpuprof.analysis.overview.facts import HostFacts, host_facts
+from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.pytorch import LoaderWait, late_notice, loader_wait
+from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.settings import PEAKS_VARIABLE
+from tb_tpuprof.trace.trace import Trace
+
+_VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", "cuda_driver_version")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`versions`: of libraries and drivers, as far as the trace tells. `use`: of the accelerators. `calls`: what advice can cite.
+    `excesses`: operations above one of the `roofs`. `loader`: how long PyTorch's loader takes.
+
+    The steps of `facts` tell waiting for input from idling as the input pipeline's analysis does (`waiting`).
+    """
+
+    facts: HostFacts
+    ops: OpStats
+    notices: tuple[Notice, ...]
+    n_events: int
+    has_loop_ops: bool
+    versions: tuple[tuple[str, str], ...]
+    use: Utilization
+    categories: OpCategories
+    excesses: tuple[Excess, ...]
+    roofs: Roofs
+    loader: LoaderWait | None
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+        return self.facts.host
+
+    @property
+    def steps(self) -> Steps:
+        """The host's own steps."""
+        return self.facts.steps
+
+    @property
+    def hardware(self) -> Hardware:
+        """The host's devices."""
+        return self.facts.hardware
+
+
+def ahead(trace: Trace) -> None:
+    """Compute what takes longest, operations and steps, side by side, before they are asked for one after the other."""
+    together(trace, waiting, op_stats, parents)
+
+
+def summary(trace: Trace) -> Summary:
+    """All that the overview needs of one host."""
+    ahead(trace)
+    return Summary(
+        host_facts(trace), op_stats(trace), _notices(trace), trace.n_events, groups(trace).has_loop_ops, _versions(trace),
+        utilization(trace), host_categories(trace), roof_excesses(trace), roofs(trace), loader_wait(trace), framework_calls(trace),
+    )  # fmt: skip
+
+
+def _notices(trace: Trace) -> tuple[Notice, ...]:
+    """Those of the trace, and what must be known of its numbers: inferred waiting, peaks that could not be read."""
+    notices = [*trace_notices(trace), *late_notice(trace)]
+    if waiting(trace).moved_ps.any():
+        text = f"{trace.info.host}: no infeed was traced: the TPU's idle time counts as waiting for input while the host waited or copied."
+        notices.append(Notice("info", text))
+    if problem():
+        notices.append(Notice("warning", problem(), f"Correct the file that the variable {PEAKS_VARIABLE} names, then start again."))
+    return tuple(notices)
+
+
+def _versions(trace: Trace) -> tuple[tuple[str, str], ...]:
+    found = []
+    for key in _VERSIONS:
+        texts = trace.plane_stats.texts(key).value.tolist()
+        numbers = trace.plane_stats.ints(key).value.tolist()
+        if texts or numbers:
+            found.append((key.removesuffix("_version"), trace.strings.get(texts[0]) if texts else str(numbers[0])))
+    return tuple(found)

@@ -1,0 +1,264 @@
+"""Which step every event belongs to: groups of events that one root event caused, on its own thread and on others.
+
+    thread A   ┌ train (root, step 7) ──────────┐        group 0: all that lies inside a root, and all that is tied
+               │   EagerExecute ──┐             │                 to something inside (and inside that, and so on)
+    thread B   │                  └▶ MatMul ─   │
+    GPU        └─────────────────────── kernel ─┘
+
+Roots: events with the stat `_r` (its value is the level), legacy `TraceContext`, batches of a model server; where TensorFlow's loops
+run and nobody annotated steps, on devices each iteration's first executor event instead. Higher levels claim first, then earlier
+roots; what is claimed stays claimed; a root inside another of its level makes no group. A file that a back end has grouped already
+(stat `group_id`) is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.cpu.ties import run_ties
+from tb_tpuprof.analysis.events.links import EXECUTOR, FETCHES
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.names import is_loop_op
+from tb_tpuprof.analysis.events.nesting import parents
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.stat_rows import events_named, events_with, first_ints, metadata_named, values_at
+from tb_tpuprof.analysis.steps import tpu_grouping
+from tb_tpuprof.analysis.steps.forest import Forest, forest
+from tb_tpuprof.trace.trace import Trace
+
+_NO_NUMBER = np.iinfo(np.int64).min
+_MOST_AROUND = 64
+IMPLICIT_ROOTS = ("FunctionRun", "SessionRun", "RunGraph", EXECUTOR)
+_ROOT_LEVELS = {"TraceContext": 1, "BatchingSessionRun": 1, "ProcessBatch": 2, "OrbaxServing::ProcessBatch": 2}
+_DATA_FUNCTIONS = tuple(f"InstantiatedCapturedFunction::{name}" for name in ("Run", "RunWithBorrowedArgs", "RunInstantiated", "RunAsync"))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`group`: of each event, -1 none. `names`: of each group, as people know the step (`train 17`).
+
+    `named_roots`: the events whose own name gave the group's name (a user's step annotations), ascending.
+    """
+
+    group: npt.NDArray[np.int32]
+    names: dict[int, str]
+    named_roots: npt.NDArray[np.intp]
+    has_loop_ops: bool = False
+
+    def step_name(self, group: int) -> str:
+        """How people know the step of a group, empty for none."""
+        return self.names.get(group, str(group)) if group >= 0 else ""
+
+
+@once
+def groups(trace: Trace) -> Groups:
+    """Group a trace's events (see the module's picture). Formula and order: OpenXLA's profiler, `group_events.cc`."""
+    owner, given = first_ints(trace, "group_id")
+    if len(owner):
+        return _given_groups(trace, owner, given)
+    names = trace.metadata["name"]
+    if any(is_loop_op(trace.strings[i]) for i in _loop_candidates(trace, names)):
+        return Groups(np.full(trace.n_events, -1, np.int32), {}, np.empty(0, np.intp), has_loop_ops=True)
+    roots, levels, extra = _roots(trace)
+    lines = tpu_grouping.grouping_lines(trace)
+    if not len(roots) and not lines:
+        return Groups(np.full(trace.n_events, -1, np.int32), {}, np.empty(0, np.intp))
+    tree = forest(trace, roots, extra, run_ties(trace))
+    if len(extra):
+        order = roots
+        labels = tree.claim(np.arange(len(roots), dtype=np.int64), roots, tree.no_labels())
+    else:
+        order, labels = _claim_by_level(trace, tree, roots, levels)
+    group = tree.spread(labels)
+    if lines:
+        group = tpu_grouping.group_devices(trace, lines, group, len(order))
+    return _named(trace, group, order)
+
+
+def _loop_candidates(trace: Trace, names: npt.NDArray[np.int32]) -> list[int]:
+    found = (trace.strings.find(name) for name in ("WhileOp-EvalCond", "WhileOp-StartBody", "ForOp", "ParallelForOp", "ForeverOp"))
+    return [i for i in found if i >= 0 and (names == i).any()]
+
+
+def _given_groups(trace: Trace, owner: npt.NDArray[np.int32], given: npt.NDArray[np.int64]) -> Groups:
+    """What the file says: `group_id`, and `step_name` on the roots."""
+    group = np.full(trace.n_events, -1, np.int32)
+    group[owner] = np.clip(given, -1, 2**31 - 1)
+    texts = trace.event_stats.texts("step_name")
+    rows = texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]] if len(texts.owner) else texts.owner
+    pairs = zip(texts.owner.tolist(), texts.value.tolist(), strict=True)
+    names = {int(group[row]): trace.strings[text] for row, text in pairs}
+    for number in np.unique(group).tolist():
+        if number >= 0:
+            names.setdefault(number, str(number))
+    return Groups(group, names, np.unique(rows).astype(np.intp))
+
+
+def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Root events, their levels, and for loops the ties first event → other events of an iteration (2 columns)."""
+    data_ids = _data_step_ids(trace)
+    rows, levels = _marked_roots(trace, data_ids)
+    loop_roots, loop_ties = _loop_iterations(trace, data_ids)
+    if len(loop_roots) and not (planes(trace).hosts and _are_explicit(trace, rows)) and (planes(trace).has_device or not len(rows)):
+        return loop_roots, np.ones(len(loop_roots), np.int64), loop_ties
+    return rows, levels, np.empty((0, 2), np.int64)
+
+
+def _are_explicit(trace: Trace, rows: npt.NDArray[np.intp]) -> bool:
+    """Whether any of the roots is a user's step annotation: one with a number and a name of its own. These win over loops inside."""
+    numbered = rows[np.isin(rows, first_ints(trace, "step_num")[0])]
+    return bool((~metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][numbered]]).any())
+
+
+def _marked_roots(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Root events by their stat or name, and their levels."""
+    level_of_name = np.zeros(len(trace.metadata), np.int64)
+    for name, level in _ROOT_LEVELS.items():
+        level_of_name[metadata_named(trace, (name,))] = level
+    named = np.flatnonzero(level_of_name[trace.events["metadata"]] > 0) if level_of_name.any() else np.empty(0, np.intp)
+    owner, value = first_ints(trace, "_r")
+    rows = np.union1d(named, owner[value > 0]).astype(np.intp)
+    given = values_at(rows, owner, value, 0)
+    levels = np.where(given > 0, given, level_of_name[trace.events["metadata"][rows]])
+    if len(data_ids):
+        of_data = np.isin(values_at(rows, *first_ints(trace, "id"), np.iinfo(np.int64).min), data_ids)
+        rows, levels = rows[~of_data], levels[~of_data]
+    return rows, levels
+
+
+def _data_step_ids(trace: Trace) -> npt.NDArray[np.int64]:
+    """Executor step ids of functions that tf.data runs: those are not training steps."""
+    rows = events_named(trace, _DATA_FUNCTIONS)
+    if not len(rows):
+        return np.empty(0, np.int64)
+    owner, value = first_ints(trace, "id")
+    return np.unique(value[np.isin(owner, rows)])
+
+
+def _loop_iterations(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """First executor event of each iteration of each TensorFlow loop (a step id with several iterations), in time order."""
+    executors, step, iteration = _looping(trace, data_ids)
+    if not len(executors):
+        return np.empty(0, np.intp), np.empty((0, 2), np.int64)
+    start = trace.events["start_ps"][executors]
+    order = np.lexsort((start, iteration, step))
+    executors, step, iteration, start = executors[order], step[order], iteration[order], start[order]
+    is_first = np.append(True, (step[1:] != step[:-1]) | (iteration[1:] != iteration[:-1]))
+    firsts = executors[is_first]
+    tie = np.column_stack((firsts[np.cumsum(is_first) - 1], executors))[~is_first]
+    return firsts[np.argsort(start[is_first], kind="stable")].astype(np.intp), tie.astype(np.int64)
+
+
+def _looping(trace: Trace, data_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Executor events of loops, their step ids and iterations."""
+    executors = events_named(trace, (EXECUTOR,))
+    step = values_at(executors, *first_ints(trace, "id"), _NO_NUMBER)
+    iteration = values_at(executors, *first_ints(trace, "iter_num"), -1)
+    usable = (step != _NO_NUMBER) & (iteration >= 0) & ~np.isin(step, data_ids)
+    executors, step, iteration = executors[usable], step[usable], iteration[usable]
+    steps, inverse = np.unique(step, return_inverse=True)
+    most = np.zeros(len(steps), np.int64)
+    np.maximum.at(most, inverse, iteration)
+    looping = most[inverse] > 0
+    return executors[looping], step[looping], iteration[looping]
+
+
+def fetching_loops(trace: Trace) -> npt.NDArray[np.intp]:
+    """Where iterations begin of loops that fetch their own data inside of one run of a function; none where no loop does.
+
+    Of `steps_per_execution` these are the fetches (IteratorGetNext) of every run whose iterations fetch, of `for batch in dataset`
+    in a tf.function the calls of the iterator that runs the loop's body (`ReduceIterator::…::Scan`).
+    """
+    fetches = events_named(trace, FETCHES)
+    step = values_at(fetches, *first_ints(trace, "id"), _NO_NUMBER)
+    iteration = values_at(fetches, *first_ints(trace, "iter_num"), -1)
+    _executors, looping, _iteration = _looping(trace, _data_step_ids(trace))
+    of_loop = np.isin(step, looping)
+    if len(np.unique(iteration[of_loop])) > 1:
+        return fetches[of_loop]
+    strings, names = trace.strings, trace.metadata["name"]
+    bodies = np.array([_is_loop_body(strings[i]) for i in names.tolist()], np.bool_)
+    return np.flatnonzero(bodies[trace.events["metadata"]]) if bodies.any() else fetches[:0]
+
+
+def _is_loop_body(name: str) -> bool:
+    return name.startswith("ReduceIterator::") and name.endswith("::Scan")
+
+
+def _claim_by_level(
+    trace: Trace, tree: Forest, roots: npt.NDArray[np.intp], levels: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Let roots claim what they cause, highest level first: (roots that made a group, in order; label of each node)."""
+    labels = tree.no_labels()
+    made: list[npt.NDArray[np.intp]] = []
+    n_made = 0
+    for level in np.unique(levels)[::-1].tolist():
+        here = roots[levels == level]
+        here = here[tree.label_of(here, labels) < 0]
+        here = here[~tree.has_ancestor_among(here)]
+        here = here[np.argsort(trace.events["start_ps"][here], kind="stable")]
+        labels = tree.claim(n_made + np.arange(len(here), dtype=np.int64), here, labels)
+        made.append(here)
+        n_made += len(here)
+    order = np.concatenate(made) if made else np.empty(0, np.intp)
+    return order, labels
+
+
+def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.intp]) -> Groups:
+    """Name groups after their roots: the graph's type or the root's name, then iteration, step number or group number."""
+    implicit = metadata_named(trace, IMPLICIT_ROOTS)[trace.events["metadata"][order]]
+    graph_type = trace.event_stats.texts("graph_type")
+    graph_types = dict(zip(graph_type.owner.tolist(), graph_type.value.tolist(), strict=True))
+    texts = np.where(implicit, -1, trace.metadata["name"][trace.events["metadata"][order]]).tolist()
+    text_of = {i: trace.strings.get(i) for i in {*texts, *graph_types.values()}}
+    names: dict[int, str] = {}
+    for number, (root, found) in enumerate(zip(order.tolist(), _numbers(trace, order).tolist(), strict=True)):
+        name = text_of[graph_types.get(root, texts[number])]
+        names[number] = f"{name} {number if found == _NO_NUMBER else found}".strip()
+    for number in np.unique(group[group >= len(order)]).tolist() if len(group) else []:
+        names[number] = str(number)
+    return Groups(group, names, np.sort(order[~implicit]))
+
+
+def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Number of each root's iteration or step: its own, else that of the nearest event around it that has one."""
+    kinds = [first_ints(trace, key) for key in ("iter_num", "step_num")]
+    own = [values_at(roots, *kind, -1) for kind in kinds]
+    result = np.where(own[0] >= 0, own[0], np.where(own[1] >= 0, own[1], _NO_NUMBER))
+    above = parents(trace)
+    for owner, value in kinds:
+        open_ = np.flatnonzero(result == _NO_NUMBER)
+        around = above[roots[open_]]
+        for _ in range(_MOST_AROUND):
+            open_, around = open_[around >= 0], around[around >= 0]
+            if not len(open_) or not len(owner):
+                break
+            found = values_at(around, owner, value, _NO_NUMBER)
+            result[open_] = found
+            open_, around = open_[found == _NO_NUMBER], above[around[found == _NO_NUMBER]]
+    return result
+
+
+@once
+def eager_ops(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Whether each event ran in eager mode: below an `EagerExecute` that runs a single operation (`is_func` is 0).
+
+    Where the file says it itself (stat `is_eager`), it is believed.
+    """
+    result = np.zeros(trace.n_events, np.bool_)
+    owner, value = first_ints(trace, "is_eager")
+    if len(owner):
+        result[owner] = value != 0
+        return result
+    rows, is_function = events_with(trace, "is_func")
+    called = metadata_named(trace, ("EagerExecute",))[trace.events["metadata"][rows]]
+    rows, is_function = rows[called], is_function[called]
+    if not len(rows) or (is_function != 0).all():
+        return result
+    tree = forest(trace, rows.astype(np.intp), np.empty((0, 2), np.int64))
+    labels = tree.claim(np.where(is_function == 0, 0, 1).astype(np.int64), rows.astype(np.intp), tree.no_labels())
+    eager: npt.NDArray[np.bool_] = tree.spread(labels) == 0
+    return eager

@@ -1,0 +1,194 @@
+"""Steps that PyTorch's profiler marks on the host (`ProfilerStep#n`): what devices did, and how long the host waited for its data loader.
+
+    host     ├ ProfilerStep#3 ──────────────┤├ ProfilerStep#4 ─────────── …
+              ├ DataLoader ──┤ ├launch┤
+    streams  ▒▒▒▒ (step 2's)       ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒ (step 3's)
+    charged  ccccciiiiiiiiiiii.....cccccccccc|cccccccccc …
+
+A marker lasts from one `prof.step()` to the next, so the markers add up to the loop's time. A window's time is charged by what runs in it:
+kernels that an earlier step launched are busy time of the window in which they run, so no window is busier than it is long. Waiting
+for the loader counts where no kernel runs meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.charging import union_ps
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.metadata_names import metadata_names
+from tb_tpuprof.analysis.events.names import is_fetch
+from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.events.stat_rows import events_named
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.diagnostics import Notice
+from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
+from tb_tpuprof.analysis.steps.grouping import groups
+from tb_tpuprof.analysis.steps.steps import StepParts, steps
+from tb_tpuprof.analysis.steps.waits import StepWait
+from tb_tpuprof.analysis.steps.windows import overlapping
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_fraction, format_time
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+MARKER = "ProfilerStep"
+_LATE = 0.1  # share of the steps' time that is worth a notice
+_COMPUTES = (TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
+_SINGLE = "_SingleProcessDataLoaderIter"
+
+
+@dataclass(frozen=True)
+class LoaderWait:
+    """Fetching batches in a host's steps: by which name most of it, in how many steps, for how long.
+
+    `total_ps`: in all windows; `hidden_ps`: of that while kernels ran, which costs nothing. `steps_ps`: length of all windows.
+    """
+
+    name: str
+    n_steps: int
+    total_ps: int
+    hidden_ps: int
+    steps_ps: int
+
+    @property
+    def fraction(self) -> float:
+        """Share of the steps' time."""
+        return self.total_ps / self.steps_ps if self.steps_ps else 0.0
+
+    @property
+    def is_in_process(self) -> bool:
+        """Whether batches are made by the process that trains (`num_workers=0`)."""
+        return _SINGLE in self.name
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The markers by time: rows of events, groups, starts and ends."""
+
+    row: Rows
+    group: Int64s
+    start: Int64s
+    end: Int64s
+
+
+@once
+def windows(trace: Trace) -> Windows:
+    """The host's step markers that last, by start; none where the profiler marked no steps."""
+    rows = events_named(trace, (MARKER,))
+    on_host = np.isin(trace.lines["plane"][trace.lines_at(rows)], planes(trace).hosts) if len(rows) else np.empty(0, np.bool_)
+    rows = rows[on_host & ~planes(trace).is_derived_line[trace.lines_at(rows)]] if len(rows) else rows
+    group = groups(trace).group[rows].astype(np.int64)
+    rows, group = rows[group >= 0], group[group >= 0]
+    start = trace.events["start_ps"][rows].astype(np.int64)
+    end = start + trace.events["duration_ps"][rows]
+    order = np.argsort(start, kind="stable")
+    order = order[(end > start)[order]]
+    return Windows(rows[order], group[order], start[order], end[order])
+
+
+def window_parts(trace: Trace) -> StepParts:
+    """The markers, and in each what its devices' streams and the data loader did, whichever step they belong to."""
+    found = windows(trace)
+    rows = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
+    loader = loader_events(trace)
+    start = np.concatenate((trace.events["start_ps"][rows], trace.events["start_ps"][loader]))
+    end = start + np.concatenate((trace.events["duration_ps"][rows], trace.events["duration_ps"][loader]))
+    klass = np.concatenate((gpu_classes(trace, rows), np.full(len(loader), TimeClass.HOST_WAIT_INPUT, np.uint8)))
+    event, window = overlapping(start, end, found)
+    launched = _that_launched(trace, rows[np.isin(klass[: len(rows)], _COMPUTES)], found)
+    none = np.zeros(len(launched), np.int64)
+    return StepParts(
+        found.group, found.start, found.end,
+        np.concatenate((found.group[window], found.group[launched])),
+        np.concatenate((start[event], none)), np.concatenate((end[event], none)),
+        np.concatenate((klass[event], np.full(len(launched), TimeClass.DEVICE_COMPUTE_32, np.uint8))),
+    )  # fmt: skip
+
+
+def _that_launched(trace: Trace, kernels: Rows, found: Windows) -> Rows:
+    """Windows of steps that launched kernels, wherever these ran: such a step computes, though perhaps after its window."""
+    return np.flatnonzero(np.isin(found.group, groups(trace).group[kernels]))
+
+
+@once
+def loader_events(trace: Trace) -> Rows:
+    """Fetches of batches on the threads that the step markers are on."""
+    found = windows(trace)
+    if not len(found.row):
+        return np.empty(0, np.intp)
+    names = metadata_names(trace)
+    fetches = np.zeros(len(names), np.bool_)
+    of_host = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
+    fetches[of_host] = [is_fetch(names[row]) for row in of_host.tolist()]
+    rows = np.flatnonzero(fetches[trace.events["metadata"]])
+    return rows[np.isin(trace.event_line[rows], trace.event_line[found.row])]
+
+
+@once
+def loader_wait(trace: Trace) -> LoaderWait | None:
+    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced in them."""
+    found = windows(trace)
+    shown = np.flatnonzero(np.isin(found.group, steps(trace).number))
+    return _fetches(trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown]))
+
+
+def _fetches(trace: Trace, found: Windows) -> LoaderWait | None:
+    """As `loader_wait`, in the given windows."""
+    rows = loader_events(trace)
+    start = trace.events["start_ps"][rows].astype(np.int64)
+    event, window = overlapping(start, start + trace.events["duration_ps"][rows], found)
+    if not len(event):
+        return None
+    first = np.maximum(start[event], found.start[window])
+    last = np.minimum(start[event] + trace.events["duration_ps"][rows][event], found.end[window])
+    by_name = np.bincount(trace.events["metadata"][rows[event]], weights=last - first)
+    kernels = np.concatenate([np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)])
+    kernels = kernels[np.isin(gpu_classes(trace, kernels), _COMPUTES)]
+    begin, stop = trace.events["start_ps"][kernels], trace.events["start_ps"][kernels] + trace.events["duration_ps"][kernels]
+    total, busy = union_ps(first, last), union_ps(begin, stop)
+    both = union_ps(np.append(first, begin), np.append(last, stop))
+    name = trace.strings.get(int(trace.metadata["name"][int(by_name.argmax())]))
+    return LoaderWait(name, len(np.unique(window)), total, total + busy - both, int((found.end - found.start).sum()))
+
+
+def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
+    """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
+    found, time_ps = _fetches(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
+    return (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
+
+
+def late_notice(trace: Trace) -> tuple[Notice, ...]:
+    """Says so where devices still work on the marked steps for long after the last of them ended on the host."""
+    found = windows(trace)
+    if not len(found.row) or not planes(trace).gpus:
+        return ()
+    rows = np.concatenate([stream_events(trace, plane) for plane in planes(trace).gpus])
+    rows = rows[np.isin(groups(trace).group[rows], found.group)]
+    start = np.maximum(trace.events["start_ps"][rows], found.end.max())
+    end = trace.events["start_ps"][rows] + trace.events["duration_ps"][rows]
+    late_ps = union_ps(start[end > start], end[end > start])
+    if late_ps < _LATE * int((found.end - found.start).sum()):
+        return ()
+    late = f"they worked {format_time(late_ps)} on the marked steps after the last one ended"
+    text = f"{trace.info.host}: the host ran ahead of its devices: {late}."
+    return (Notice("info", text, "Step times are the host's. Profile more steps, until launches wait for the device, to see its pace."),)
+
+
+def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
+    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none fetches."""
+    known = [(wait, host) for wait, host in zip(found, hosts, strict=True) if wait]
+    if not known:
+        return ""
+    waits, host = max(known, key=lambda pair: pair[0].fraction)
+    where = f"{host}: " if len(hosts) > 1 else ""
+    marked = f"each of the {waits.n_steps:,} marked steps" if waits.n_steps > 1 else "the marked step"
+    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of {marked}"
+    share = waits.hidden_ps / waits.total_ps
+    hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
+    how = " It makes batches in the training process (num_workers=0)." if waits.is_in_process else ""
+    return f"{where}`{waits.name}` takes {took}{hidden}.{how}"

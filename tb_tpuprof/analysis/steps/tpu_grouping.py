@@ -1,0 +1,87 @@
+"""Steps on TPUs: the device's own step (or module) events are grouped by the host's launches, or counted in lock-step."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.planes import MODULE_LINES, STEP_LINES, line_events, lines_named, planes
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+def grouping_lines(trace: Trace) -> dict[int, int]:
+    """For each TPU plane the line that divides it into steps: `Steps` if it has events, else `XLA Modules`."""
+    result = {}
+    roles = planes(trace)
+    for plane in (*roles.tensor_cores, *roles.sparse_cores):
+        for names in (STEP_LINES, MODULE_LINES):
+            lines = [line for line in lines_named(trace, plane, names) if trace.lines["n_events"][line]]
+            if lines:
+                result[plane] = lines[-1]
+                break
+    return result
+
+
+def credited(trace: Trace, events: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The event that stands for each event in the graph: on TPU planes the step that contains it (-1: none), else itself."""
+    lines = grouping_lines(trace)
+    if not lines or not len(events):
+        return events
+    plane = trace.lines["plane"][trace.event_line[events]]
+    result: npt.NDArray[np.int32] = events.copy()
+    for device in {*planes(trace).tensor_cores, *planes(trace).sparse_cores}:
+        mine = plane == device
+        if not mine.any():
+            continue
+        if device not in lines:
+            result[mine] = -1
+            continue
+        first = int(trace.line_offsets[lines[device]])
+        rows = events[mine]
+        own = trace.event_line[rows] == lines[device]
+        at, inside = _containing(trace, lines[device], rows)
+        result[mine] = np.where(own, rows, np.where(inside, first + at, -1))
+    return result
+
+
+def group_devices(trace: Trace, lines: dict[int, int], group: npt.NDArray[np.int32], n_groups: int) -> npt.NDArray[np.int32]:
+    """Number steps 0, 1, 2 … on every core alike if the host's roots reached none, then hand their groups to all they overlap."""
+    group = group.copy()
+    cores = [plane for plane in planes(trace).tensor_cores if plane in lines]
+    if all((group[line_events(trace, lines[plane])] < 0).all() for plane in cores):
+        for plane in cores:
+            steps = line_events(trace, lines[plane])
+            group[steps] = n_groups + np.arange(steps.stop - steps.start)
+    for plane, line in lines.items():
+        steps = line_events(trace, line)
+        for other in trace.lines_of([plane]).tolist():
+            if other == line or trace.line_names[other] in STEP_LINES:
+                continue
+            rows = np.arange(*line_events(trace, other).indices(trace.n_events)[:2])
+            at, overlaps = _overlapping(trace, line, rows)
+            group[rows] = np.where(overlaps, group[steps][at], -1)
+    return group
+
+
+def _first_open(trace: Trace, line: int, rows: npt.NDArray[np.intp] | Int64s) -> tuple[slice, Int64s]:
+    """For each event the first event of `line` that ends after it begins (clipped to the last)."""
+    steps = line_events(trace, line)
+    ends = np.maximum.accumulate(trace.events["start_ps"][steps] + trace.events["duration_ps"][steps])
+    at = np.searchsorted(ends, trace.events["start_ps"][rows], side="right")
+    return steps, np.minimum(at, len(ends) - 1).astype(np.int64)
+
+
+def _containing(trace: Trace, line: int, rows: Int64s) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    steps, at = _first_open(trace, line, rows)
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    begin, end = start[steps][at], (start[steps] + duration[steps])[at]
+    return at, (begin <= start[rows]) & (end >= start[rows] + duration[rows])
+
+
+def _overlapping(trace: Trace, line: int, rows: npt.NDArray[np.intp]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    steps, at = _first_open(trace, line, rows)
+    start, duration = trace.events["start_ps"], trace.events["duration_ps"]
+    begin, end = start[steps][at], (start[steps] + duration[steps])[at]
+    return at, (begin <= start[rows] + duration[rows]) & (end >= start[rows])

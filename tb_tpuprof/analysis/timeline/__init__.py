@@ -1,0 +1,4 @@
+"""The timeline: tracks, boxes, flows and counters, prepared so that any window of millions of events is drawn in milliseconds.
+
+In: a `Trace`. Out: columns per layer. Start with `timeline.py`; `search.py` and `totals.py` answer questions about a window.
+"""

@@ -1,0 +1,94 @@
+"""Trace → what its boxes look like: the track, depth, name and family of whatever box of a layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.timeline.layers import Layer
+from tb_tpuprof.analysis.timeline.names import FAMILY_OF_KIND, Family, first_more
+from tb_tpuprof.analysis.timeline.timeline import timeline
+from tb_tpuprof.analysis.timeline.tracks import tracks
+from tb_tpuprof.native import Looks
+from tb_tpuprof.threads import n_threads, side_by_side
+from tb_tpuprof.trace.trace import Trace
+
+_MANY_EVENTS = 50_000  # below this a thread costs more than it saves
+_BY_NAME = 255  # the family of a line whose events have families of their own
+
+
+@once
+def looks(trace: Trace) -> tuple[Looks, Looks]:
+    """Looks of boxes of the file's layer and of the derived one."""
+    drawn = timeline(trace)
+    names, made = drawn.names, drawn.made
+    file = Looks(
+        (drawn.file.row_line, drawn.file.row_depth),
+        trace.events["metadata"],
+        (names.of_metadata, names.family_of_metadata, names.has_own.view(np.uint8)),
+        _line_families(trace, drawn.file, _BY_NAME),
+        (names.own_event, names.own_name, Family.STEP),
+    )
+    more = (first_more(names, made.texts) + np.arange(len(made.texts))).astype(np.int32)
+    none = np.zeros(len(more), np.uint8)
+    own = drawn.derived
+    families = _line_families(trace, own, Family.XLA_OP)
+    return file, Looks((own.row_line, own.row_depth), made.name, (more, none, none), families, (names.own_event[:0], names.own_name[:0], 0))
+
+
+def _line_families(trace: Trace, layer: Layer, default: int) -> npt.NDArray[np.uint8]:
+    """The family that a line gives to all of its boxes; derived lines of the file are XLA's too."""
+    of_line = np.full(layer.n_lines, default, np.uint8)
+    for track in tracks(trace):
+        line = track.line - layer.first_line
+        if 0 <= line < layer.n_lines and track.kind != "counter":
+            of_line[line] = FAMILY_OF_KIND.get(track.kind, Family.XLA_OP if track.is_derived else default)
+    return of_line
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Columns of boxes: `longs` are line, start, duration, longest, event; `ints` depth, name, n_merged; `seen` marks the names."""
+
+    longs: npt.NDArray[np.int64]
+    ints: npt.NDArray[np.int32]
+    family: npt.NDArray[np.uint8]
+    seen: npt.NDArray[np.uint8]
+
+
+def box_columns(
+    trace: Trace, layer: Layer, lines: npt.NDArray[np.integer], window: tuple[int, int, int], shifts: tuple[int, int, int]
+) -> Boxes:
+    """Boxes of some lines of a layer in a window (start, end and pixel in ps; times are the layer's own, as are the lines).
+
+    `shifts` are added to the lines, times and events that are answered. See `native.Rows.boxes` and `native.Looks.fill`.
+    """
+    start_ps, end_ps, pixel_ps = window
+    drawn = timeline(trace)
+    look = looks(trace)[layer is drawn.derived]
+    parts = _parts(layer, layer.rows_of(lines), start_ps, end_ps)
+    found = side_by_side(lambda rows: layer.rows.boxes(rows, start_ps, end_ps, pixel_ps), parts)
+    ends = np.cumsum([0, *(len(part) for part in found)]).tolist()
+    n = ends[-1]
+    boxes = Boxes(np.empty((5, n), np.int64), np.empty((3, n), np.int32), np.empty(n, np.uint8), np.zeros(drawn.names.n_names, np.uint8))
+
+    def fill(span: tuple[npt.NDArray[Any], int, int]) -> None:
+        part, a, b = span
+        look.fill((boxes.longs[:, a:b], boxes.ints[:, a:b], boxes.family[a:b]), part, (start_ps, pixel_ps), shifts, boxes.seen)
+
+    side_by_side(fill, zip(found, ends[:-1], ends[1:], strict=True))
+    return boxes
+
+
+def _parts(layer: Layer, rows: npt.NDArray[np.int32], start_ps: int, end_ps: int) -> list[npt.NDArray[np.int32]]:
+    """The rows in as many parts of about equally many events as there are processors, where the window holds many."""
+    share = (end_ps - start_ps) / max(int(layer.start_ps[-1]), 1) if layer.n_events else 0.0
+    n = min(2 * n_threads(), len(rows))  # what one has left when the other is done is little then
+    if n_threads() < 2 or n < 2 or layer.n_events * share < _MANY_EVENTS:
+        return [rows]
+    weight = np.cumsum(layer.row_offsets[rows + 1] - layer.row_offsets[rows])
+    return np.split(rows, np.searchsorted(weight, [weight[-1] * i // n for i in range(1, n)]) + 1)

@@ -1,0 +1,169 @@
+"""What events on the timeline are called, and the family and colour that a name stands for.
+
+A name is a number: a string of the trace, or from len(strings) on one of the texts that are made up here: steps with their
+number (`train 131`) and the names of derived events.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import HOST_THREADS
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.trace import Trace
+
+Int32s = npt.NDArray[np.int32]
+_COLLECTIVE = re.compile(r"all-?reduce|all-?gather|all-?to-?all|reduce-?scatter|collective|nccl|rccl|^send\b|^recv\b", re.IGNORECASE)
+_COPY = re.compile(r"^(memcpy|memset|copy)", re.IGNORECASE)
+_TF_DATA = ("Iterator::", "IteratorGetNext", "InstantiatedCapturedFunction", "tf_data", "tf.data")
+_N_COLORS = 1 << 8
+
+
+class Family(IntEnum):
+    """Kinds of events that people tell apart by colour."""
+
+    OTHER = 0
+    PYTHON = 1
+    INPUT = 2
+    XLA_OP = 3
+    KERNEL = 4
+    MEMCPY = 5
+    COLLECTIVE = 6
+    RUNTIME = 7
+    STEP = 8
+    MODULE = 9
+
+
+# Families of whole lines, by the kind of the line; events of other lines go by their name.
+FAMILY_OF_KIND = {
+    "steps": Family.STEP, "modules": Family.MODULE, "scope": Family.OTHER, "source": Family.OTHER, "launches": Family.RUNTIME,
+    "overhead": Family.OTHER,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of a trace's events by number. `of_metadata` by row of `metadata`; events in `own_event` have names of their own."""
+
+    strings: Strings
+    more: tuple[str, ...]
+    of_metadata: Int32s
+    family_of_metadata: npt.NDArray[np.uint8]
+    own_event: Int32s
+    own_name: Int32s
+    has_own: npt.NDArray[np.bool_]
+
+    def text(self, name: int) -> str:
+        """What the number stands for."""
+        found = self._known.get(name)
+        if found is None:
+            n = len(self.strings)
+            found = self._known[name] = self.more[name - n] if name >= n else self.strings.get(name)
+        return found
+
+    @cached_property
+    def _known(self) -> dict[int, str]:
+        """Texts that have been looked up: a picture asks for the same ones as the one before."""
+        return {}
+
+    @property
+    def n_names(self) -> int:
+        """Numbers that there are."""
+        return len(self.strings) + len(self.more)
+
+    def of_events(self, events: npt.NDArray[np.integer], metadata: Int32s) -> Int32s:
+        """Names of events of the file; `metadata` is the row of each."""
+        names: Int32s = self.of_metadata[metadata]
+        mine = np.flatnonzero(self.has_own[metadata])
+        if len(mine):
+            at = np.searchsorted(self.own_event, events[mine].astype(np.int32))
+            at = np.minimum(at, len(self.own_event) - 1)
+            found = self.own_event[at] == events[mine]
+            names[mine[found]] = self.own_name[at[found]]
+        return names
+
+    def texts(self, names: list[int]) -> list[str]:
+        """What the numbers stand for."""
+        known = self._known
+        return [known.get(name) or self.text(name) for name in names]
+
+
+def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
+    """Names of a trace's events; the texts of steps come before `more`, which thus begins at `first_more(names, more)`."""
+    event, label, texts = step_labels(trace)
+    has_own = np.zeros(len(trace.metadata), np.bool_)
+    has_own[trace.events["metadata"][event]] = True
+    label = label + np.int32(len(trace.strings))
+    return Names(trace.strings, (*texts, *more), trace.event_names, families(trace), event, label.astype(np.int32), has_own)
+
+
+def first_more(names: Names, more: tuple[str, ...]) -> int:
+    """The number of the first of the texts that were given to `names_of`."""
+    return names.n_names - len(more)
+
+
+@lru_cache(1 << 16)
+def color_key(name: str) -> int:
+    """A small number that a name keeps in all runs and hosts: the low 8 bits of its CRC-32."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) % _N_COLORS
+
+
+@once
+def step_labels(trace: Trace) -> tuple[Int32s, Int32s, tuple[str, ...]]:
+    """Events with a step's number: (event ascending, code of its text, texts such as `train 131`)."""
+    owner, number = trace.event_stats.ints("step_num")
+    owner, first = np.unique(owner, return_index=True)
+    if not len(owner):
+        return owner.astype(np.int32), owner.astype(np.int32), ()
+    name = trace.event_names[trace.events["metadata"][owner]]
+    pairs = zip(name.tolist(), number[first].tolist(), strict=True)
+    of_name = {i: trace.strings.get(i) for i in np.unique(name).tolist()}
+    texts = [of_name[i] if of_name[i] == str(value) else f"{of_name[i]} {value}" for i, value in pairs]
+    known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return owner.astype(np.int32), np.array([known[text] for text in texts], np.int32), tuple(known)
+
+
+@once
+def families(trace: Trace) -> npt.NDArray[np.uint8]:
+    """Family of each row of `metadata`, by its plane and name."""
+    planes = [_plane_family(name) for name in trace.plane_names]
+    hlo = _has_hlo(trace)
+    pairs = zip(trace.metadata["plane"].tolist(), trace.event_names.tolist(), hlo.tolist(), strict=True)
+    return np.array([_family(planes[plane], trace.strings.get(name), is_op) for plane, name, is_op in pairs], np.uint8)
+
+
+def _has_hlo(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Rows of `metadata` whose events are operations of XLA's: they have the stat `hlo_op`."""
+    result = np.zeros(len(trace.metadata), np.bool_)
+    result[trace.events["metadata"][trace.event_stats.texts("hlo_op").owner]] = True
+    return result
+
+
+def _plane_family(plane: str) -> Family:
+    if plane.startswith(("/device:GPU", "/device:MTIA", "/device:XPU", "/device:HPU")):
+        return Family.KERNEL
+    if plane.startswith("/device:TPU"):
+        return Family.XLA_OP
+    return Family.RUNTIME if plane.startswith((HOST_THREADS, "/host:")) else Family.OTHER
+
+
+def _family(plane: Family, name: str, is_hlo_op: bool) -> Family:
+    if plane == Family.KERNEL or plane == Family.XLA_OP or is_hlo_op:
+        if _COLLECTIVE.search(name):
+            return Family.COLLECTIVE
+        return Family.MEMCPY if _COPY.match(name) else Family.XLA_OP if is_hlo_op else plane
+    if name.startswith("$") or ".py:" in name:
+        return Family.PYTHON
+    if name.startswith(_TF_DATA):
+        return Family.INPUT
+    if plane == Family.OTHER:
+        return plane
+    return Family.MEMCPY if _COPY.match(name) else plane

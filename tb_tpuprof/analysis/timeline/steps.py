@@ -1,0 +1,55 @@
+"""Steps as the timeline draws them through all tracks: where each begins and ends on its host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.timeline.timeline import event_names, timeline
+from tb_tpuprof.analysis.timeline.tracks import tracks
+from tb_tpuprof.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class StepMarks:
+    """Steps in time order. `number` is -1 where the step has none; `name` is a number of the timeline's names."""
+
+    number: npt.NDArray[np.int64]
+    start_ps: npt.NDArray[np.int64]
+    duration_ps: npt.NDArray[np.int64]
+    name: npt.NDArray[np.int32]
+
+
+@once
+def step_marks(trace: Trace) -> StepMarks:
+    """The first device's line of steps, the file's own or a derived one; on a host without devices the annotated step events.
+
+    Annotated are root events (stat `_r`) with a step's number, or where there are none all events with one.
+    """
+    drawn = timeline(trace)
+    line = next((track.line for track in tracks(trace) if track.kind == "steps"), -1)
+    if line >= 0:
+        layer = drawn.derived if line >= drawn.derived.first_line else drawn.file
+        local = line - layer.first_line
+        events = np.arange(layer.line_offsets[local], layer.line_offsets[local + 1])
+        name = event_names(trace, drawn, layer, events)
+        number = np.array([_number(drawn.names.text(i)) for i in name.tolist()], np.int64)
+        return StepMarks(number, layer.start_ps[events], layer.duration_ps[events], name)
+    owner, value = first_ints(trace, "step_num")
+    is_root = values_at(owner, *first_ints(trace, "_r"), 0) > 0
+    if is_root.any():
+        owner, value = owner[is_root], value[is_root]
+    start = trace.events["start_ps"][owner]
+    order = np.argsort(start, kind="stable")
+    events = owner[order].astype(np.intp)
+    return StepMarks(value[order], start[order], trace.events["duration_ps"][events], event_names(trace, drawn, drawn.file, events))
+
+
+def _number(name: str) -> int:
+    """The step's number in its name: `train 131`, `17`."""
+    last = name.rpartition(" ")[2]
+    return int(last) if last.isascii() and last.isdigit() and len(last) < 16 else -1

@@ -1,0 +1,155 @@
+"""What a stretch of some tracks is made of, by name; how long the events of a name last; how busy a section is over the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.timeline.layers import Layer
+from tb_tpuprof.analysis.timeline.search import name_totals
+from tb_tpuprof.analysis.timeline.timeline import Timeline
+from tb_tpuprof.native import histogram, nest, range_totals
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+N_BINS = 24
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Time in ps of the trace's own, and the depths that count (both included)."""
+
+    start_ps: int
+    end_ps: int
+    depth_from: int = 0
+    depth_to: int = 65_535
+
+
+@dataclass(frozen=True)
+class NameTotals:
+    """By name's number: events, and of the parts of them within the stretch the sum, the self time, the shortest and the longest."""
+
+    name: npt.NDArray[np.int32]
+    n: Int64s
+    total_ps: Int64s
+    self_ps: Int64s
+    min_ps: Int64s
+    max_ps: Int64s
+
+
+def totals(trace: Trace, drawn: Timeline, layer: Layer, lines: npt.NDArray[np.integer], stretch: Stretch) -> NameTotals:
+    """Sum what some lines of a layer did in a stretch, by name. Steps go by their plain name, without their number."""
+    is_file = layer is drawn.file
+    key = trace.events["metadata"] if is_file else drawn.made.name
+    n_keys = len(trace.metadata) if is_file else len(drawn.made.texts)
+    spans = layer.spans_within(lines, stretch.start_ps, stretch.end_ps)
+    columns = layer.start_ps, layer.duration_ps, key, layer.depth
+    found = range_totals(columns, spans, stretch.start_ps, stretch.end_ps, stretch.depth_from, stretch.depth_to, n_keys)
+    keys = np.flatnonzero(found[0])
+    first = len(drawn.names.strings) + len(drawn.names.more) - len(drawn.made.texts)
+    names = trace.event_names[keys] if is_file else (keys + first).astype(np.int32)
+    return _by_name(names, found[:, keys])
+
+
+def _by_name(names: npt.NDArray[np.int32], found: Int64s) -> NameTotals:
+    """Rows of one name put together: planes and lines number their metadata apart."""
+    distinct, place = np.unique(names, return_inverse=True)
+    sums = np.zeros((5, len(distinct)), np.int64)
+    sums[3] = np.iinfo(np.int64).max
+    for row in range(3):
+        np.add.at(sums[row], place, found[row])
+    np.minimum.at(sums[3], place, found[3])
+    np.maximum.at(sums[4], place, found[4])
+    return NameTotals(distinct.astype(np.int32), *sums)
+
+
+@dataclass(frozen=True)
+class SameName:
+    """All events of a name: their number, durations, and how many last from edges[k] up to edges[k + 1] (the last included)."""
+
+    n: int
+    total_ps: int
+    min_ps: int
+    max_ps: int
+    edges: Int64s
+    counts: Int64s
+
+
+def same_name(trace: Trace, drawn: Timeline, event: int) -> SameName:
+    """Statistics over all events that are called as this one (steps: whatever their number), with up to 24 bins of equal ratio."""
+    if event >= drawn.derived.first_event:
+        name = drawn.made.name[event - drawn.derived.first_event]
+        chosen = drawn.made.name == name
+        duration = drawn.made.duration_ps[chosen]
+        bounds = len(duration), int(duration.sum()), int(duration.min()), int(duration.max())
+        edges = bin_edges(bounds[2], bounds[3])
+        counts = histogram(np.zeros(len(duration), np.int32), duration, np.ones(1, np.uint8), edges)
+        return SameName(*bounds, edges, counts)
+    wanted = trace.event_names == trace.event_names[trace.events["metadata"][event]]
+    found = name_totals(trace)[:, wanted]
+    found = found[:, found[0] > 0]
+    low, high = int(found[2].min()), int(found[3].max())
+    edges = bin_edges(low, high)
+    counts = histogram(trace.events["metadata"], trace.events["duration_ps"], wanted.astype(np.uint8), edges)
+    return SameName(int(found[0].sum()), int(found[1].sum()), low, high, edges, counts)
+
+
+def bin_edges(low: int, high: int) -> Int64s:
+    """Edges of at most 24 bins of equal ratio from `low` to `high` (ps), whole numbers without repetition; at least one bin."""
+    if high <= low:
+        return np.array([low, high + 1], np.int64)
+    edges = np.geomspace(max(low, 1), high, N_BINS + 1)
+    whole = np.unique(np.append(np.round(edges).astype(np.int64), [low, high]))
+    return whole[np.append(True, np.diff(whole) > 0)][: N_BINS + 1] if len(whole) <= N_BINS + 1 else _ends_kept(whole)
+
+
+def _ends_kept(edges: Int64s) -> Int64s:
+    """Drop inner edges until there are no more than 25."""
+    surplus = len(edges) - (N_BINS + 1)
+    return np.concatenate((edges[:1], edges[1 + surplus :]))
+
+
+def self_time(drawn: Timeline, event: int) -> int:
+    """Duration of an event without the events directly inside it, on its line."""
+    layer = drawn.layer_of(event)
+    local = event - layer.first_event
+    last = int(layer.line_offsets[int(layer.line_of(np.array([local]))[0]) + 1])
+    end = int(layer.start_ps[local] + max(layer.duration_ps[local], 1))
+    last = local + int(np.searchsorted(layer.start_ps[local:last], end))
+    start = layer.start_ps[local:last]
+    _, self_ps = nest(start, start + layer.duration_ps[local:last], np.array([0, last - local]))
+    return int(self_ps[0])
+
+
+def ancestors(drawn: Timeline, event: int, limit: int) -> list[int]:
+    """Events of the same line that contain an event, the innermost first."""
+    layer, row, _ = drawn.row_of(event)
+    local = event - layer.first_event
+    start, end = int(layer.start_ps[local]), int(layer.start_ps[local] + layer.duration_ps[local])
+    line = int(layer.row_line[row])
+    rows = np.arange(layer.first_row[line], row, dtype=np.int32)
+    places = layer.rows.first_ending_after(rows, max(end - 1, start))
+    chosen = [int(layer.order[place]) for i, place in enumerate(places.tolist()) if place < layer.row_offsets[rows[i] + 1]]
+    inside = [e for e in chosen if e < local and layer.start_ps[e] <= start and layer.start_ps[e] + layer.duration_ps[e] >= end]
+    return [layer.first_event + e for e in inside[::-1][:limit]]
+
+
+def neighbour(drawn: Timeline, event: int, is_next: bool) -> int:
+    """The event after (or before) an event on its track and depth, else on its track; -1 at the end of the track."""
+    layer, row, place = drawn.row_of(event)
+    place += 1 if is_next else -1
+    if layer.row_offsets[row] <= place < layer.row_offsets[row + 1]:
+        return layer.first_event + int(layer.order[place])
+    line = int(layer.row_line[row])
+    local = event - layer.first_event + (1 if is_next else -1)
+    return layer.first_event + local if layer.line_offsets[line] <= local < layer.line_offsets[line + 1] else -1
+
+
+def busy_fractions(drawn: Timeline, lines: npt.NDArray[np.integer], pixel_ps: int, n_pixels: int, begin_ps: int) -> npt.NDArray[np.float64]:
+    """Share of each pixel that the outermost events of the file's lines cover, as the mean over the lines."""
+    rows = drawn.file.first_row[lines].astype(np.int32)
+    covered = drawn.file.rows.busy(rows, begin_ps, pixel_ps, n_pixels)
+    shares: npt.NDArray[np.float64] = np.minimum(covered / (pixel_ps * max(len(rows), 1)), 1.0)
+    return shares

@@ -1,0 +1,128 @@
+"""Lines of a trace → tracks as people know them: their section, name and kind, in the order in which to draw them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import HOST_THREADS, planes
+from tb_tpuprof.analysis.timeline.counters import counter_name
+from tb_tpuprof.analysis.timeline.lines import derived_lines
+from tb_tpuprof.trace.schema import ASYNC
+from tb_tpuprof.trace.trace import Trace
+
+_DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
+_POOL = re.compile(r"[/_-]-?\d+$")
+_DIGITS = re.compile(r"(\d+)")
+_CHIP = "#Chip"  # what of a TPU is none of its cores: memory, links to others
+# Kinds of lines by how their name begins, in the order in which a device's section shows them.
+_DEVICE_KINDS = (
+    ("Steps", "steps"), ("Sparse Core Steps", "steps"), ("Launch Stats", "launches"),
+    ("XLA Modules", "modules"), ("Sparse Core Modules", "modules"),
+    ("Framework Name Scope", "scope"), ("TensorFlow Name Scope", "scope"),
+    ("Framework Ops", "ops"), ("TensorFlow Ops", "ops"),
+    ("XLA Ops", "hlo_ops"), ("Sparse Core Ops", "hlo_ops"), ("Async XLA Ops", "async"), ("Host Offload Ops", "async"),
+    ("XLA Overhead", "overhead"),
+    ("Source code", "source"), ("Stream #", "stream"),
+)  # fmt: skip
+KINDS = ("steps", "launches", "modules", "scope", "ops", "hlo_ops", "async", "overhead", "source", "stream", "other", "counter")
+
+
+@dataclass(frozen=True)
+class Track:
+    """One line as the viewer shows it. `line` is its number, `kind` one of KINDS or of a host's: python, thread, tf_data."""
+
+    line: int
+    plane: int
+    section: str
+    name: str
+    kind: str
+    is_derived: bool
+
+
+@once
+def tracks(trace: Trace) -> tuple[Track, ...]:
+    """Lines that have events, and counters, in drawing order.
+
+    Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads: Python's, named ones,
+    numbered pools; then all else. Derived lines stand among those of their plane.
+    """
+    found: list[tuple[tuple[object, ...], Track]] = []
+    is_derived, is_async = planes(trace).is_derived_line, trace.kind_of_line == ASYNC
+    for line in np.flatnonzero(trace.lines["n_events"] > 0).tolist():
+        plane = int(trace.lines["plane"][line])
+        name = trace.line_names[line] or f"line {trace.lines['id'][line]}"
+        track = Track(line, plane, "", name, "async" if is_async[line] else "", bool(is_derived[line]))
+        found.append(_placed(trace, track, int(trace.lines["display_id"][line])))
+    for number in np.flatnonzero(trace.counters["n_samples"] > 0).tolist():
+        plane = int(trace.counters["plane"][number])
+        track = Track(len(trace.lines) + number, plane, "", counter_name(trace, number), "counter", False)
+        found.append(_placed(trace, track, number))
+    n_before = len(trace.lines) + len(trace.counters)
+    for number, made in enumerate(derived_lines(trace).lines):
+        track = Track(n_before + number, made.plane, "", made.name, made.kind, True)
+        found.append(_placed(trace, track, number))
+    return tuple(track for _, track in sorted(found, key=lambda pair: pair[0]))
+
+
+def section_of(plane: str) -> tuple[str, int, int]:
+    """(what a person calls the plane, rank among sections, number of the device)."""
+    match = _DEVICE.match(plane)
+    if match:
+        return plane.removeprefix("/device:"), 0, int(match[2][:9])
+    if plane.startswith("/device:"):
+        return plane.removeprefix("/device:"), 0, 10**9
+    if plane.startswith(_CHIP):
+        digits = _DIGITS.search(plane)
+        return plane.removeprefix("#"), 0, int(digits[1][:9]) if digits else 10**9
+    if plane.startswith(HOST_THREADS):
+        return "Host threads" + plane.removeprefix(HOST_THREADS), 1, 0
+    return plane or "(unnamed plane)", 2, 0
+
+
+def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, ...], Track]:
+    """The track with its section and kind, and what it is sorted by."""
+    plane = trace.plane_names[track.plane]
+    section, rank, number = section_of(plane)
+    if rank == 0:
+        kind = track.kind or device_kind(track.name)
+        place = KINDS.index(kind)
+    elif track.is_derived and track.kind:
+        kind, place = track.kind, KINDS.index(track.kind) - len(KINDS)
+    else:
+        kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
+        place = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
+    key = (rank, number, plane.startswith(_CHIP), section, track.plane, place, abs(display_id), natural(track.name), track.line)
+    return key, Track(track.line, track.plane, section, track.name, kind, track.is_derived)
+
+
+def device_kind(name: str) -> str:
+    """Kind of a device's line by its name."""
+    return next((kind for start, kind in _DEVICE_KINDS if name.startswith(start)), "other")
+
+
+def host_kind(name: str) -> str:
+    """Kind of a host's thread by its name."""
+    if name.startswith("python"):
+        return "python"
+    return "tf_data" if name.startswith("tf_data") else "thread"
+
+
+def _host_rank(name: str, kind: str) -> int:
+    """Python's threads, the main thread, threads with a name of their own, the numbered ones of pools, async events, counters."""
+    if kind in ("async", "counter"):
+        return 4 + int(kind == "counter")
+    if name.startswith("python"):
+        return 0
+    if name == "main" or name.startswith("main/"):
+        return 1
+    return 3 if _POOL.search(name) else 2
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """A key that sorts numbers in names by their value: `worker 2` before `worker 10`."""
+    parts = _DIGITS.split(name)
+    return tuple((parts[i].lower(), int(parts[i + 1][:18]) if i + 1 < len(parts) else -1) for i in range(0, len(parts), 2))

@@ -1,0 +1,182 @@
+"""Chrome trace JSON (also PyTorch Kineto's, and what TensorFlow and JAX write as trace.json) → the tables that XPlanes give.
+
+    file ─ scan ─▶ raw events ─ pair ─▶ slices ─ lay out ─▶ planes, lines ─ sort ─▶ events ─▶ stats, flows, counters ─▶ Trace
+
+An array without its end is read to its end; behind damage nothing is read, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.ingest.chrome import kineto
+from tb_tpuprof.ingest.chrome.events import HOT, RawEvents, object_at, read_events
+from tb_tpuprof.ingest.chrome.extras import counters_of, flows_of
+from tb_tpuprof.ingest.chrome.kineto import Stat
+from tb_tpuprof.ingest.chrome.kineto_collectives import collective_stats, job_stats
+from tb_tpuprof.ingest.chrome.kineto_memory import Marks, memory_marks, memory_stats, renamed
+from tb_tpuprof.ingest.chrome.lines import Layout, Names, layout, names_of
+from tb_tpuprof.ingest.chrome.slices import ASYNC, OBJECTS, SUPPORTED, Slices, mixed, slices_of
+from tb_tpuprof.ingest.chrome.stats import StatRows, device_stats, lifted_stats, stat_table
+from tb_tpuprof.ingest.storage.json_source import END_POSITION, STACK_FRAMES
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import Table, table_from_rows
+from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
+
+Array = npt.NDArray[Any]
+_UNREAD_MEMBERS = ("systemTraceEvents", "traceAnnotations", "powerTraceAsString", "controllerTraceDataKey", "heapSnapshot")
+_MAX_NOTES = 100
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """The file that raw events come from; `arguments_at` reads those of the event at a position of it."""
+
+    data: npt.NDArray[np.uint8]
+    path: str
+    host: str
+    source: TraceSource
+    arguments_at: Callable[[int], object]
+
+
+def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
+    """Decode a whole file. Raises TraceFormatError where it is no Chrome trace or damaged before its first event."""
+    return trace_of(read_events(data, path), EventFile(data, path, host, source, lambda at: object_at(data, at).get("args")))
+
+
+def trace_of(raw: RawEvents, file: EventFile) -> Trace:
+    """The trace that raw events make up, whatever format they were read from."""
+    data = file.data
+    names = names_of(raw)
+    role = kineto.categories(raw)
+    is_kineto = bool(np.isin(role, (kineto.OPERATION, kineto.KERNEL, kineto.LAUNCH, kineto.COPY)).any()) and not names.is_xplane
+    found = slices_of(raw)
+    slices = kineto.on_devices(found.slices, role) if is_kineto else found.slices
+    laid_out = layout(raw, slices, names, is_kineto)
+    slices, line, lines = _ordered(slices, laid_out)
+    row_of_raw = np.full(len(raw), -1, np.int32)
+    row_of_raw[slices.raw] = np.arange(len(slices.raw), dtype=np.int32)
+    steps = kineto.step_numbers(raw, slices, role) if is_kineto else np.full(len(line), -1, np.int64)
+    marks = memory_marks(raw, slices) if is_kineto else None
+    metadata, metadata_of = _metadata(raw, slices, laid_out, line, _own_names(raw, slices, steps, marks), names)
+    shift_ns = int(slices.start_ps.min(initial=2**62)) // 1000 if len(slices.raw) else 0
+    raw.start_ps -= shift_ns * 1000
+    events = {
+        "start_ps": slices.start_ps - shift_ns * 1000,
+        "duration_ps": slices.duration_ps,
+        "metadata": metadata_of,
+        "position": raw["at"][slices.raw].astype(np.uint32 if len(data) < 2**32 else np.uint64),
+    }
+    flows, n_unbound = flows_of(raw, laid_out, events, lines, row_of_raw)
+    counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
+    stats = _own_stats(raw, slices, row_of_raw)
+    stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
+    stats += collective_stats(raw, slices, line, role, data) if is_kineto else []
+    stats += memory_stats(raw, slices, line, (role[slices.raw] == kineto.OPERATION) & (steps < 0), marks) if marks else []
+    rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
+    lifted = (
+        lifted_stats(raw, file.arguments_at, lines, laid_out.planes, metadata, events) if names.is_xplane else stat_table(raw.texts, [])
+    )
+    stat_tables = stat_table(raw.texts, stats, rows), lifted, stat_table(raw.texts, _plane_stats(raw, laid_out, is_kineto))
+    strings = Strings.of(raw.texts.items)
+    tables = [StatTable(table, strings) for table in stat_tables]
+    warnings, notes, n_unread = _notes(raw, n_unbound)
+    n_damaged = raw.n_left_out + found.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
+    damage = _damage(raw, found.n_unmatched, n_bad)
+    info = TraceInfo(file.host, file.path, len(data), raw.start_ns + shift_ns, (), (), warnings, int(n_damaged), damage, notes)
+    return Trace(
+        info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
+        table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
+        tables[0], tables[1], tables[2], file.source, laid_out.line_kinds, counters, samples, flows,
+    )  # fmt: skip
+
+
+def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:
+    """Slices sorted by (line, start, longest first, place in the file), their lines, and the table of lines."""
+    line = laid_out.line_of_slice
+    order = np.lexsort((slices.raw, -slices.duration_ps, slices.start_ps, line))
+    moved = Slices(**{name: getattr(slices, name)[order] for name in Slices.__dataclass_fields__})
+    counts = np.bincount(line, minlength=len(laid_out.lines["id"])).astype(np.int64)
+    columns = {**laid_out.lines, "n_events": counts, "first_event": np.cumsum(counts) - counts}
+    return moved, line[order], Table(schema.LINES, columns)
+
+
+def _own_names(raw: RawEvents, slices: Slices, steps: Array, marks: Marks | None) -> tuple[Array, Array]:
+    """(names of the slices, what those are shown as that the file calls otherwise; -1 for all others)."""
+    written = raw["name"][slices.raw]
+    name = np.where(written >= 0, written, raw.texts.add("(no name)")).astype(np.int64)
+    shown = np.full(len(name), -1, np.int64)
+    if (steps >= 0).any():
+        name[steps >= 0] = raw.texts.add(kineto.STEP_NAME)
+    if marks and len(marks.row):
+        shown[marks.row] = name[marks.row]
+        name = renamed(raw, marks, name)
+    return name, shown
+
+
+def _metadata(raw: RawEvents, slices: Slices, laid_out: Layout, line: Array, own: tuple[Array, Array], names: Names) -> tuple[Table, Array]:
+    """One row per plane and name (and long name, as XPlanes have it), and the row of each event."""
+    plane = laid_out.lines["plane"][line]
+    name, display = own
+    if names.is_xplane:
+        long_name = kineto.dense(raw, "long_name", (schema.TEXT,))[slices.raw]
+        name, display = np.where(long_name >= 0, long_name, name), np.where(long_name >= 0, name, display)
+    _, first, inverse = np.unique(mixed(plane, name, display), return_index=True, return_inverse=True)
+    columns = {
+        "plane": plane[first],
+        "id": np.arange(len(first), dtype=np.int64),
+        "name": name[first].astype(np.int32),
+        "display_name": display[first].astype(np.int32),
+    }
+    return Table(schema.METADATA, columns), inverse.reshape(-1).astype(np.int32)
+
+
+def _own_stats(raw: RawEvents, slices: Slices, row_of_raw: Array) -> list[Stat]:
+    """What the decoder itself has to say of events."""
+    crossing = np.flatnonzero(np.isin(slices.kind, (ASYNC, OBJECTS)))
+    open_ones = np.flatnonzero(slices.is_unfinished)
+    two_ended = np.flatnonzero(slices.end_raw >= 0)
+    return [
+        Stat("_a", crossing, schema.INT, np.ones(len(crossing), np.int64)),
+        Stat("did_not_finish", open_ones, schema.INT, np.ones(len(open_ones), np.int64)),
+        Stat(END_POSITION, two_ended, schema.INT, raw["at"][slices.end_raw[two_ended]]),
+    ]
+
+
+def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]:
+    frames = raw.members.get("stackFrames")
+    found: list[Any] = []
+    if isinstance(frames, tuple) and len(laid_out.planes):
+        found.append((0, STACK_FRAMES, schema.BYTES, frames[0], min(frames[1], 2**31 - 1)))
+    return found + (device_stats(raw, laid_out) + job_stats(raw, len(laid_out.planes)) if is_kineto else [])
+
+
+def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """(what the file says went wrong, what of it is not shown, number of events of unknown phases)."""
+    warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][:_MAX_NOTES]
+    counts = np.bincount(raw["phase"][raw.usable], minlength=256).tolist()
+    unread = {chr(code): n for code, n in enumerate(counts) if n and chr(code) not in SUPPORTED}
+    notes = [f"{n} events of the phase {phase!r} are of no kind that can be shown." for phase, n in sorted(unread.items())]
+    notes += [f"The file's {name} are not shown." for name in _UNREAD_MEMBERS if raw.members.get(name)]
+    if n_unbound:
+        notes.append(f"{n_unbound} arrows are not shown: one end of theirs lies on no event.")
+    return tuple(text[:10_000] for text in warnings), tuple(notes), sum(unread.values())
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _damage(raw: RawEvents, n_unmatched: int, n_bad: int) -> str:
+    parts = [f"the file is cut off or damaged at byte {raw.bad}; what stands behind is missing"] if raw.bad >= 0 else []
+    parts += [f"{raw.n_left_out} entries are no events or have no time"] if raw.n_left_out else []
+    parts += [f"{n_unmatched} ends have no begin"] if n_unmatched else []
+    parts += [f"{n_bad} values of counters are no numbers"] if n_bad else []
+    return "; ".join(parts)

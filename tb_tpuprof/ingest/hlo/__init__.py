@@ -1,0 +1,1 @@
+"""HLO protos: bytes in, `HloModule` (see `trace/hlo.py`) out. Start with `module.py`."""

@@ -1,0 +1,362 @@
+"""A logdir → its runs and their hosts, by looking at folders only: no trace is opened.
+
+<logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]                run name: <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>+<end of another's name>              joined from folders that lie side by side (`joining`)
+<logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]               the same; of a host that has both, the XPlane is read
+<logdir>/**/plugins/profile/<session>/<host>.trace                         TensorFlow 2.1's; read where nothing newer is there
+<logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]             run name: the folder, as PyTorch's profiler writes them
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb               with no trace beside them: a run of programs alone
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from tb_tpuprof.errors import HostNotFound, LogDirectory, NotATrace, RunNotFound, StorageError
+from tb_tpuprof.ingest.storage import joining
+from tb_tpuprof.ingest.storage.files import filesystem, is_url, storage_errors
+from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
+
+XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
+PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
+OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
+SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
+_PERFETTO = "perfetto_trace.json.gz"  # JAX writes it beside the XPlane, with the same events
+NO_NAME = "(no name)"
+HLO_SUFFIX = ".hlo_proto.pb"
+NO_MODULE = "NO_MODULE"  # the file by which another viewer remembers that there is no HLO
+NO_HOST = "(no host)"  # stands for the host in a run that has programs but no trace
+PROGRAM_ONLY = (
+    "This file holds the HLO of one compiled program, and no trace: the memory viewer and the graph viewer show what the compiler "
+    "planned. Capture a profile to see what ran and how long."
+)
+PROGRAMS_ONLY = (
+    "This run holds the HLO of compiled programs (*.hlo_proto.pb), but no trace: the memory viewer and the graph viewer show what the "
+    "compiler planned. Capture a profile, or copy the .xplane.pb files here, to see what ran and how long."
+)
+_SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
+_TIMESTAMP = re.compile(r"\.\d{10,}$")
+_MAX_FOLDERS = 200_000
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One host's trace file."""
+
+    host: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+class _Entry(NamedTuple):
+    """A file in a run's folder."""
+
+    name: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
+    legacy (only pages that older profilers wrote), unsupported (other files, which cannot be opened) or empty; `message` says what
+    these are and what to do.
+    """
+
+    name: str
+    path: str
+    files: tuple[HostFile, ...]
+    captured_at: str
+    state: str
+    message: str
+
+
+def host_of(path: str) -> str:
+    """The host that a trace file is of: its name without the suffix."""
+    name = os.path.basename(path)
+    if is_program(name):
+        return NO_HOST
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            host = name[: -len(suffix)]
+            return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
+    return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
+
+
+def is_program(path: str) -> bool:
+    """Whether a file holds the HLO of a program."""
+    return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
+
+
+def find_runs(logdir: str) -> list[RunInfo]:
+    """All runs below a logdir, newest first. A logdir that does not exist has none."""
+    found = _url_runs(logdir) if is_url(logdir) else [_run(logdir, path) for path in _session_folders(logdir)]
+    return sorted([*found, *joining.offers(found)], key=lambda run: (run.captured_at, run.name), reverse=True)
+
+
+def has_runs(logdir: str) -> bool:
+    """Whether there is any run below the logdir; stops at the first."""
+    if is_url(logdir):
+        return bool(find_runs(logdir))
+    return next(_session_folders(logdir), None) is not None
+
+
+def find_run(logdir: str, name: str) -> RunInfo:
+    """The run of that name. Raises RunNotFound; the name cannot lead out of the logdir."""
+    parts = name.split("/")
+    if not name or "\0" in name or "\\" in name or os.path.isabs(name) or any(part in ("", ".", "..") for part in parts):
+        raise RunNotFound(name, "that is not the name of a run")
+    try:
+        return _find_one(logdir, name, parts)
+    except RunNotFound:
+        if not joining.parts_of(name):
+            raise
+    return joining.lookup(name, lambda part: _find_one(logdir, part, part.split("/")))
+
+
+def _find_one(logdir: str, name: str, parts: list[str]) -> RunInfo:
+    if is_url(logdir):
+        for run in _url_runs(logdir):
+            if run.name == name:
+                return run
+        raise RunNotFound(name)
+    path = os.path.join(logdir, *parts[:-1], "plugins", "profile", parts[-1])
+    if os.path.isdir(path):
+        return _run(logdir, path)
+    own_name = os.path.basename(os.path.abspath(logdir))
+    for folder in (os.path.join(logdir, *parts), *([logdir] if name == own_name else [])):
+        if os.path.isdir(folder) and _holds_pytorch(folder):
+            return _run(logdir, folder)
+    raise RunNotFound(name, "its folder does not exist (any more)")
+
+
+def open_run(run_dir: str) -> RunInfo:
+    """The run in a folder that holds trace files, made of a single trace file, or joined from folders (`a+b`).
+
+    Raises StorageError where there is none of these, RunNotFound for folders that are not one run, LogDirectory for a folder that has
+    runs below it, NotATrace for a file whose name says that it is another kind of file.
+    """
+    try:
+        return _not_above_runs(run_dir, _open_one(run_dir))
+    except StorageError:
+        if not joining.parts_of(run_dir):
+            raise
+    found = joining.lookup(run_dir, _open_one)
+    return replace(found, name=found.name.rpartition("/")[2])
+
+
+def _not_above_runs(run_dir: str, found: RunInfo) -> RunInfo:
+    below = [] if found.files else [run.path for run in find_runs(run_dir) if run.path != found.path]
+    if below:
+        raise LogDirectory(run_dir, below)
+    return found
+
+
+def _open_one(run_dir: str) -> RunInfo:
+    if is_url(run_dir):
+        fs, inner = filesystem(run_dir)
+        with storage_errors(run_dir):
+            if fs.isfile(inner):
+                facts = fs.info(inner)
+                return _of_file(run_dir, int(facts.get("size") or 0), 0)
+            entries = [entry for entry in fs.ls(inner, detail=True) if entry["type"] == "file"]
+        return _url_run(os.path.basename(run_dir.rstrip("/")), run_dir.rstrip("/"), entries)
+    if os.path.isfile(run_dir):
+        facts = os.stat(run_dir)
+        return _of_file(os.path.abspath(run_dir), facts.st_size, facts.st_mtime_ns)
+    if not os.path.isdir(run_dir):
+        raise StorageError(f"{run_dir} is not a folder or file.", "Give a trace file, or the folder that holds the *.xplane.pb files.")
+    return _run(os.path.dirname(os.path.abspath(run_dir)), os.path.abspath(run_dir))
+
+
+def host_file(run: RunInfo, host: str) -> HostFile:
+    """The file of one of the run's hosts. Raises HostNotFound."""
+    for file in run.files:
+        if file.host == host:
+            return file
+    raise HostNotFound(host, [file.host for file in run.files])
+
+
+def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
+    kind = kind_of_name(path)
+    if kind is not None:
+        raise NotATrace(path, kind.what, kind.remedy)
+    host = host_of(path)
+    found = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
+    if found.state != "hlo":
+        return found
+    title = os.path.basename(path).removesuffix(HLO_SUFFIX)
+    return replace(found, name=title or NO_NAME, message=PROGRAM_ONLY)
+
+
+def _holds_pytorch(folder: str) -> bool:
+    """Whether PyTorch's profiler wrote into the folder itself."""
+    with storage_errors(folder), os.scandir(folder) as entries:
+        return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
+
+
+def _session_folders(logdir: str) -> Iterator[str]:
+    """Folders below any plugins/profile, and those of PyTorch. Links are followed, but no folder is entered twice."""
+    seen: set[tuple[int, int]] = set()
+    stack = [logdir]
+    while stack and len(seen) < _MAX_FOLDERS:
+        folder = stack.pop()
+        try:
+            facts = os.stat(folder)
+            if (facts.st_dev, facts.st_ino) in seen:
+                continue
+            seen.add((facts.st_dev, facts.st_ino))
+            with os.scandir(folder) as entries:
+                found = list(entries)
+            folders = [entry.path for entry in found if entry.is_dir()]
+        except OSError:
+            continue
+        if folder.replace(os.sep, "/").endswith("/plugins/profile"):
+            yield from folders
+            continue
+        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in found):
+            yield folder
+        stack += folders
+
+
+def _run(logdir: str, path: str) -> RunInfo:
+    with storage_errors(path), os.scandir(path) as entries:
+        listed = [_Entry(entry.name, entry.path, *_size_and_time(entry)) for entry in entries if _matters(entry.name)]
+        return _of_entries(_run_name(logdir, path), path, listed, lambda: os.stat(path).st_mtime_ns)
+
+
+def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
+    facts = entry.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def _matters(name: str) -> bool:
+    return name.endswith((*SUFFIXES, HLO_SUFFIX)) or name == _PERFETTO or kind_of_name(name) is not None
+
+
+def _of_entries(name: str, path: str, entries: list[_Entry], own_time: Callable[[], int]) -> RunInfo:
+    """The run made of what a folder holds; the folder's own time counts where no file has one."""
+    files, programs, perfetto = [], [], []
+    newest = 0
+    for entry in entries:
+        file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
+        if entry.name == _PERFETTO:
+            perfetto.append(file)
+        elif entry.name.endswith(SUFFIXES):
+            files.append(file)
+            newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
+        elif is_program(entry.name) and entry.size_bytes:
+            programs.append(replace(file, host=NO_HOST))
+    files = files or perfetto or _of_programs(programs)
+    newest = newest or max((file.mtime_ns for file in files), default=0) or own_time()
+    return _info(name, path, files, newest, [entry.name for entry in entries])
+
+
+def _run_name(logdir: str, path: str) -> str:
+    if not os.path.dirname(path).replace(os.sep, "/").endswith("plugins/profile"):
+        relative = os.path.relpath(path, logdir).replace(os.sep, "/")
+        return os.path.basename(os.path.abspath(path)) if relative == "." or relative.startswith("..") else relative
+    above = os.path.dirname(os.path.dirname(os.path.dirname(path)))
+    relative = os.path.relpath(above, logdir).replace(os.sep, "/")
+    session = os.path.basename(path)
+    return session if relative == "." or relative.startswith("..") else f"{relative}/{session}"
+
+
+def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
+    ordered = tuple(sorted(_one_a_host(files), key=lambda file: _natural(file.host)))
+    state, message = "ok", ""
+    if any(file.host == NO_HOST and is_program(file.path) for file in files):
+        state, message = "hlo", PROGRAMS_ONLY
+    elif not files:
+        state, message = without_trace(names)
+    return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
+
+
+def _of_programs(programs: list[HostFile]) -> list[HostFile]:
+    """One file for all of them, where there are any: the largest, with the size of all and the time of the newest."""
+    if not programs:
+        return []
+    largest = max(programs, key=lambda file: (file.size_bytes, file.path))
+    size, newest = sum(file.size_bytes for file in programs), max(file.mtime_ns for file in programs)
+    return [replace(largest, size_bytes=size, mtime_ns=newest)]
+
+
+def _one_a_host(files: list[HostFile]) -> list[HostFile]:
+    """The best file of each host: an XPlane before JSON, plain before gzipped. PyTorch's captures of other times are hosts."""
+    times: dict[str, set[str]] = {}
+    for file in files:
+        if file.path.endswith(PYTORCH_SUFFIXES):
+            times.setdefault(file.host, set()).add(_stamped(file.path))
+    unique: dict[str, HostFile] = {}
+    for file in sorted(files, key=lambda file: (_rank(file.path), file.path), reverse=True):
+        host = _stamped(file.path) if len(times.get(file.host, ())) > 1 and file.path.endswith(PYTORCH_SUFFIXES) else file.host
+        unique[host] = replace(file, host=host)
+    return list(unique.values())
+
+
+def _written_ns(name: str) -> int:
+    """The time that PyTorch puts into its files' names (milliseconds, later nanoseconds), 0 where there is none."""
+    digits = _TIMESTAMP.search(_stamped(name)) if name.endswith(PYTORCH_SUFFIXES) else None
+    text = digits[0][1:] if digits else ""
+    return int(text) * 10**6 if len(text) == 13 else int(text) if len(text) == 19 else 0
+
+
+def _rank(path: str) -> int:
+    """XPlanes first, then PyTorch's JSON, then what is made of an XPlane, then what came before it."""
+    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, (".json", ".json.gz"))
+    return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
+
+
+def _stamped(path: str) -> str:
+    """The worker with the time that PyTorch put behind it."""
+    return re.sub(r"\.pt\.trace\.json(\.gz)?$", "", os.path.basename(path))
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key by which worker-10 comes after worker-9."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part]
+
+
+def _captured_at(name: str, newest_ns: int) -> str:
+    """When a run was captured: as its name says, else as its newest file's time does."""
+    match = _SESSION_TIME.match(name.rsplit("/", 1)[-1])
+    if match:
+        try:
+            return datetime(*(int(part) for part in match.groups())).isoformat()  # type: ignore[arg-type]
+        except ValueError:
+            pass
+    return datetime.fromtimestamp(newest_ns / 1e9, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _url_runs(logdir: str) -> list[RunInfo]:
+    fs, inner = filesystem(logdir)
+    with storage_errors(logdir):
+        found = fs.find(inner, detail=True)
+    prefix = logdir.split("://", 1)[0] + "://"
+    sessions: dict[str, list[dict[str, object]]] = {}
+    for path, entry in found.items():
+        folder = os.path.dirname(path)
+        if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
+            sessions.setdefault(folder, []).append({**entry, "name": path})
+    return [_url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), found) for folder, found in sessions.items()]
+
+
+def _url_run(name: str, url: str, entries: list[dict[str, object]]) -> RunInfo:
+    bases = [(os.path.basename(str(entry["name"])), entry) for entry in entries]
+    listed = [
+        _Entry(base, f"{url}/{base}", int(str(entry.get("size") or 0)), _mtime_ns(entry)) for base, entry in bases if _matters(base)
+    ]  # fmt: skip
+    return _of_entries(name, url, listed, lambda: 0)
+
+
+def _mtime_ns(entry: dict[str, object]) -> int:
+    """When a file was written, as its file system tells; 0 where it does not."""
+    stamp = entry.get("mtime") or entry.get("updated") or entry.get("LastModified") or entry.get("created")
+    return int(stamp.timestamp() * 1e9) if isinstance(stamp, datetime) else 0

@@ -1,0 +1,142 @@
+"""A trace's file as a source of what opening left undecoded: single events' stats, and blobs such as HLO protos."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.hlo.programs import programs_of
+from tb_tpuprof.ingest.storage.files import FileState, read_packed_range, read_range
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.hlo_programs import Programs
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.trace.wire import read_fields, read_varint
+
+Value = str | int | float
+_FIRST_READ = 1 << 16
+_MAX_EVENT_BYTES = 64 * 2**20
+
+
+class FileSource:
+    """Reads from a plain (not packed) XSpace file, as long as it stays as it was when it was decoded."""
+
+    def __init__(self, state: FileState) -> None:
+        self.state = state
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file. Raises StorageError where it is gone or has changed."""
+        return self.block(position, size).tobytes()
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array, which large parts are read into at once."""
+        return read_range(self.state, position, size)
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All stats of an event, in the file's order."""
+        position = int(trace.events["position"][event])
+        if not position:
+            return []
+        plane = int(trace.metadata["plane"][int(trace.events["metadata"][event])])
+        names = stat_names(trace, plane)
+        message = self._message(position)
+        return [stat for number, wire, value in read_fields(message) if number == 4 and wire == 2 for stat in _stat(value, names)]
+
+    def programs(self, trace: Trace) -> Programs:
+        """The compiled programs of the host."""
+        return programs_of(trace)
+
+    def _message(self, position: int) -> bytes:
+        """The event's message, whose tag stands at `position`."""
+        head = self.read(position, _FIRST_READ)
+        _, at = read_varint(head, 0)
+        size, at = read_varint(head, at)
+        if size > _MAX_EVENT_BYTES:
+            raise TraceFormatError(self.state.path, position, f"holds an event of {size} bytes")
+        return head[at : at + size] if at + size <= len(head) else self.read(position + at, size)
+
+
+class BytesSource(FileSource):
+    """Reads from an XSpace that is in memory and was never a file."""
+
+    def __init__(self, state: FileState, data: npt.NDArray[np.uint8]) -> None:
+        super().__init__(state)
+        self.data = data
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the XSpace."""
+        return self.block(position, size).tobytes()
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array, of the same memory."""
+        return self.data[position : position + size]
+
+
+class PackedSource(FileSource):
+    """Reads from a gzipped file, which has to be unpacked up to the place: slow, but nothing more is kept than is asked for."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        return read_packed_range(self.state, position, size)
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """The same as an array."""
+        return np.frombuffer(self.read(position, size), np.uint8)
+
+
+class TraceEventSource(FileSource):
+    """Reads from a plain file of TensorFlow's Trace protobuf, whose events carry their arguments as pairs of texts."""
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All arguments of an event, in the file's order."""
+        position = int(trace.events["position"][event])
+        return list(event_arguments(self._message(position)).items()) if position else []
+
+
+class PackedTraceEventSource(TraceEventSource):
+    """The same of a gzipped file, which has to be unpacked up to the place."""
+
+    def block(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        """Bytes of the unpacked file. Raises StorageError where the file is gone or has changed."""
+        return np.frombuffer(read_packed_range(self.state, position, size), np.uint8)
+
+
+def event_arguments(message: bytes) -> dict[str, Value]:
+    """The arguments (field 11, a map of texts) of a TraceEvent."""
+    entries = [value for number, wire, value in read_fields(message) if number == 11 and wire == 2 and isinstance(value, bytes)]
+    pairs = [{number: value for number, wire, value in read_fields(entry) if wire == 2 and isinstance(value, bytes)} for entry in entries]
+    return {pair.get(1, b"").decode("utf-8", "replace"): pair.get(2, b"").decode("utf-8", "replace") for pair in pairs}
+
+
+def stat_names(trace: Trace, plane: int) -> dict[int, str]:
+    """What the ids of a plane's stats stand for."""
+    rows = np.flatnonzero(trace.stat_names["plane"] == plane)
+    ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
+    return {key: trace.strings.get(name) for key, name in zip(ids, names, strict=True)}
+
+
+def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]]:
+    """One XStat as (name, value); none where it has no value."""
+    key, result = 0, None
+    for number, wire, value in read_fields(message) if isinstance(message, bytes) else []:
+        if number == 1 and isinstance(value, int):
+            key = value
+        elif isinstance(value, int):
+            result = stat_number(number, value, names) if number in (schema.UINT, schema.INT, 7) else result
+        elif number == schema.DOUBLE and wire == 1:
+            result = float(struct.unpack("<d", value)[0])
+        elif number == schema.TEXT and wire == 2:
+            result = value.decode("utf-8", "replace")
+        elif number == schema.BYTES and wire == 2:
+            result = f"({len(value)} bytes)"
+    return [] if result is None else [(names.get(key, f"(stat {key})"), result)]
+
+
+def stat_number(kind: int, value: int, names: dict[int, str]) -> Value:
+    """A varint as its kind says: uint64, int64, or a reference to a text."""
+    signed = value - 2**64 if value >= 2**63 else value
+    if kind == 7:
+        return names.get(signed, f"(text {signed})")
+    return signed if kind == schema.INT else value

@@ -1,0 +1,228 @@
+"""Line messages → event columns, on as many threads as there are processors: the native decoder does not hold the interpreter's lock.
+
+lines    ▏python ─────────────────────────────────────▏▏tf_Compute/1 ─▏
+pieces   ├───────┤├────────┤├───────┤├───────┤├───────┤├──────────────┤      cut between events, about PIECE_BYTES each
+readers  ├────────────── 1 ──────────────────┤├────────── 2 ──────────┤      runs of whole pieces, of about equal bytes
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof import threads
+from tb_tpuprof.ingest.storage.files import FileBytes, Room
+from tb_tpuprof.native.cutting import Cutter
+from tb_tpuprof.native.events import Decoder
+from tb_tpuprof.native.wire import spans
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.stats import StatsByKey, all_of
+from tb_tpuprof.trace.table import Table
+
+Ints = npt.NDArray[np.int64]
+Columns = dict[str, npt.NDArray[Any]]
+OpenPlane = Callable[[int, Decoder, bool], None]
+PIECE_BYTES = 2**20  # fits a processor's own cache
+_LEAST_WINDOW = 64  # holds a field's header whatever it is
+_MIN_BYTES_PER_THREAD = 2 * 2**20
+_TIME_LIMIT_PS = 2**61
+_LINE_FIELDS: Ints = np.array((1, 2, 3, 4, 10, 11), np.int64)
+_EVENTS = 3  # place of the events among these
+_NONE: Ints = np.empty(0, np.int64)
+
+
+def balanced(sizes: Ints) -> list[range]:
+    """Runs of consecutive messages of about equal bytes, one per thread; at least one run."""
+    total = int(sizes.sum())
+    n_runs = max(1, min(threads.n_threads(), total // _MIN_BYTES_PER_THREAD, len(sizes)))
+    middle = np.cumsum(sizes) - sizes / 2
+    cuts = np.searchsorted(middle, [total * i / n_runs for i in range(1, n_runs)]).tolist()
+    return [range(a, b) for a, b in itertools.pairwise([0, *cuts, len(sizes)]) if b > a] or [range(0)]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Parts of lines between events, in the file's order: each its line, its bytes and how many events it holds at most."""
+
+    line: Ints
+    starts: Ints
+    ends: Ints
+    n_events: Ints
+
+
+@dataclass(frozen=True)
+class LineParts:
+    """The lines of all planes before their events are read. Names are numbers of gathered strings."""
+
+    plane: Ints
+    ids: Ints
+    names: Ints
+    timestamps_ns: Ints
+    display_ids: Ints
+    n_events: Ints
+    pieces: Pieces
+    n_bad: int
+
+
+@dataclass(frozen=True)
+class PlaneParts:
+    """One plane's entries: numbers are positions in the gathered tables, not yet interned.
+
+    `stat_keys[i]`: the first stat of the same name as stat i, which stands for all of them. `lines`: where the line messages stand.
+    """
+
+    id: int
+    name: int
+    event_ids: Ints
+    first_event_name: int
+    first_display_name: int
+    has_display_name: npt.NDArray[np.bool_]
+    event_starts: Ints
+    event_sizes: Ints
+    stat_ids: Ints
+    stat_keys: Ints
+    first_stat_name: int
+    own_stats: tuple[Ints, Ints]
+    lines: tuple[Ints, Ints]
+    n_damaged: int
+
+
+def find_lines(file: FileBytes, planes: list[PlaneParts], add_names: Callable[[Ints, Ints], int]) -> LineParts:
+    """The lines' own fields and pieces. `add_names` gathers strings."""
+    starts, sizes = (np.concatenate([_NONE, *column]) for column in zip((_NONE, _NONE), *(plane.lines for plane in planes), strict=True))
+    is_cut = file.lacks(starts) | (sizes > PIECE_BYTES)
+    whole, large, n = np.flatnonzero(~is_cut), np.flatnonzero(is_cut), len(starts)
+    large = large[np.argsort(-sizes[large], kind="stable")]  # the longest walk begins first
+    runs = [whole[run.start : run.stop] for run in balanced(sizes[whole])]
+    walks = [partial(_cut, file, a, a + size) for a, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True)]
+    looks = [partial(spans, file.data, starts[run], sizes[run], _LINE_FIELDS, _EVENTS) for run in runs]
+    found_by: list[Any] = threads.done([*walks, *looks])
+    walked, looked = found_by[: len(walks)], found_by[len(walks) :]
+    values, found, counts, bad = (np.concatenate(column) for column in zip(*looked, strict=True))
+    ids, times, display_ids = (np.zeros(n, np.int64) for _ in range(3))
+    ids[whole], times[whole], display_ids[whole] = values[:, 0], values[:, 2], values[:, 4]
+    names = np.zeros((n, 4), np.int64)  # start and size of the name, then of the display name
+    names[whole] = np.column_stack((values[:, 1], found[:, 1], values[:, 5], found[:, 5]))
+    parts = [Pieces(whole, starts[whole], starts[whole] + sizes[whole], counts)]
+    n_bad = int(bad.sum())
+    for line, cutter in zip(large.tolist(), walked, strict=True):
+        ids[line], times[line], display_ids[line] = cutter.id, cutter.timestamp_ns, cutter.display_id
+        names[line] = cutter.name_start, cutter.name_size, cutter.display_name_start, cutter.display_name_size
+        ends, n_events = cutter.cuts()
+        parts.append(Pieces(np.full(len(ends), line), np.append(starts[line], ends[:-1]), ends, n_events))
+        n_bad += cutter.is_bad
+    _read_names(file, names[large])
+    use_display = names[:, 3] > 0
+    first = add_names(np.where(use_display, names[:, 2], names[:, 0]), np.where(use_display, names[:, 3], names[:, 1]))
+    pieces = _joined(parts)
+    plane = np.repeat(np.arange(len(planes)), [len(plane.lines[0]) for plane in planes])
+    n_events = np.bincount(pieces.line, pieces.n_events, n).astype(np.int64)
+    return LineParts(plane, ids, np.arange(first, first + n), times, display_ids, n_events, pieces, n_bad)
+
+
+def _cut(file: FileBytes, start: int, end: int) -> Cutter:
+    """Walk through one line."""
+    cutter, is_done = Cutter(start, end, PIECE_BYTES), False
+    with file.room() as room:
+        while not is_done:
+            window, base = file.window(cutter.position, min(end, cutter.position + max(PIECE_BYTES, _LEAST_WINDOW)), room)
+            is_done = cutter.feed(window, base)
+    return cutter
+
+
+def _read_names(file: FileBytes, names: Ints) -> None:
+    """Have the names of lines in their places in the file's bytes, those of lines too that are not there."""
+    with file.room() as room:
+        for start, size in names.reshape(-1, 2).tolist():
+            if size > 0:
+                window, base = file.window(start, start + size, room)
+                if base:
+                    file.data[start : start + size] = window
+
+
+def _joined(parts: list[Pieces]) -> Pieces:
+    """Pieces of many lines in the lines' order."""
+    line, starts, ends, n_events = (
+        np.concatenate([getattr(part, name) for part in parts]).astype(np.int64) for name in ("line", "starts", "ends", "n_events")
+    )
+    order = np.argsort(line, kind="stable")
+    return Pieces(line[order], starts[order], ends[order], n_events[order])
+
+
+class LineReader:
+    """Reads the events of all lines of a file into columns. After `read`, `decoders` hold the stats of the events."""
+
+    def __init__(self, file: FileBytes, events: Columns, lines: LineParts, n_keys: int, keeps_all: npt.NDArray[np.bool_]) -> None:
+        """`n_keys`: of stats; `keeps_all`: of each gathered string, whether the stats of lines called so are all to be kept."""
+        self.file = file
+        self.events = events
+        self.keeps_all = keeps_all
+        self.lines = lines
+        self.pieces = lines.pieces
+        self.n_keys = n_keys
+        self.first_rows = np.cumsum(self.pieces.n_events) - self.pieces.n_events
+        self.n_read = np.zeros(len(self.first_rows), np.int64)
+        self.decoders: list[Decoder] = []
+
+    def read(self, start_ns: int, open_plane: OpenPlane) -> tuple[Columns, bool]:
+        """(columns of table `lines` with names still as numbers of gathered strings, whether every line is in order)."""
+        runs = balanced(self.pieces.ends - self.pieces.starts)
+        self.decoders = [Decoder(tuple(self.events.values()), self.n_keys) for _ in runs]
+        reads = [partial(self._read_run, run, decoder, start_ns, open_plane) for run, decoder in zip(runs, self.decoders, strict=True)]
+        in_order = threads.done(reads)
+        found = self.lines
+        first_pieces = np.searchsorted(self.pieces.line, np.arange(len(found.ids)))
+        n_events = np.bincount(self.pieces.line, self.n_read, len(found.ids))
+        columns = (found.plane, found.ids, found.display_ids, found.names, self.first_rows[first_pieces], n_events)
+        lines = {spec.name: values.astype(spec.dtype) for spec, values in zip(schema.LINES, columns, strict=True)}
+        return lines, all(in_order) and self._goes_on_in_order()
+
+    def compact(self, lines: Columns, stats: StatsByKey) -> tuple[Columns, Table | StatsByKey]:
+        """The event columns without the gaps that malformed events left at the ends of their pieces, and the stats that follow them."""
+        n_events = int(self.n_read.sum())
+        if n_events == len(self.events["start_ps"]):
+            return self.events, stats
+        moved = self.first_rows - (np.cumsum(self.n_read) - self.n_read)
+        rows = np.repeat(moved, self.n_read) + np.arange(n_events)
+        new_row = np.zeros(len(self.events["start_ps"]), np.int32)
+        new_row[rows] = np.arange(n_events, dtype=np.int32)
+        lines["first_event"] = np.cumsum(lines["n_events"]) - lines["n_events"]
+        table = all_of(stats)
+        moved_stats = Table(schema.STATS, {**table.columns, "owner": new_row[table["owner"]]})
+        return {name: values[rows] for name, values in self.events.items()}, moved_stats
+
+    def _goes_on_in_order(self) -> bool:
+        """Whether each piece of a line begins no earlier than the one before ends; where one has gaps, it is not told."""
+        after = np.flatnonzero(self.pieces.line[1:] == self.pieces.line[:-1]) + 1
+        if (self.n_read != self.pieces.n_events)[np.append(after, after - 1)].any():
+            return False
+        after = after[self.n_read[after] > 0]
+        b = self.first_rows[after]
+        start, duration = self.events["start_ps"], self.events["duration_ps"]
+        a = b - 1
+        return bool(((start[a] < start[b]) | ((start[a] == start[b]) & (duration[a] >= duration[b]))).all())
+
+    def _read_run(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane) -> bool:
+        with self.file.room() as room:
+            return self._read_pieces(run, decoder, start_ns, open_plane, room)
+
+    def _read_pieces(self, run: range, decoder: Decoder, start_ns: int, open_plane: OpenPlane, room: Room) -> bool:
+        in_order, opened, found = True, (-1, False), self.lines
+        for piece, line in zip(run, self.pieces.line[run.start : run.stop].tolist(), strict=True):
+            wanted = (int(found.plane[line]), bool(self.keeps_all[found.names[line]]))
+            if wanted != opened:
+                open_plane(wanted[0], decoder, wanted[1])
+                opened = wanted
+            offset_ps = min(max((int(found.timestamps_ns[line]) - start_ns) * 1000, -_TIME_LIMIT_PS), _TIME_LIMIT_PS)
+            start, end = int(self.pieces.starts[piece]), int(self.pieces.ends[piece])
+            window, base = self.file.window(start, end, room)
+            first, count = int(self.first_rows[piece]), int(self.pieces.n_events[piece])
+            self.n_read[piece], piece_in_order = decoder.read_piece(window, base, start, end, offset_ps, first, count)
+            in_order &= piece_in_order
+        return in_order

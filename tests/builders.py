@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tb_tpuprof.ingest.hlo.programs import programs_of
+from tb_tpuprof.ingest.storage.programs import programs_of
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.stats import StatTable

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.pod.host import PodCore, PodHost, Transfers
 from tb_tpuprof.analysis.pod.parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod.transfers import TransferOp
 from tb_tpuprof.analysis.steps.classes import N_CLASSES
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import PS_PER_US, PlaneWriter, Stat, core_details, field

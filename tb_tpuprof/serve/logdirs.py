@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tb_tpuprof.errors import ProfilerError, RunNotFound
-from tb_tpuprof.ingest.storage.runs import RunInfo, find_run, find_runs
+from tb_tpuprof.ingest.storage.run_info import RunInfo
+from tb_tpuprof.ingest.storage.runs import find_run, find_runs
 
 
 @dataclass(frozen=True)

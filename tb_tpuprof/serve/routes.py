@@ -13,7 +13,7 @@ from werkzeug.wrappers import Request
 from tb_tpuprof import __version__, encode
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
-from tb_tpuprof.ingest.storage.runs import RunInfo
+from tb_tpuprof.ingest.storage.run_info import RunInfo
 from tb_tpuprof.serve.capture_routes import CaptureRoutes
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.respond import Body, fingerprint, wsgi

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
 from tb_tpuprof.analysis.ops.category_sentence import offload_wait_ps
 from tb_tpuprof.analysis.ops.expressions import expressions
-from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops, merge_hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, excesses
 from tb_tpuprof.analysis.ops.roofline import Roofs, first_roofs, roofs
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
-from tb_tpuprof.analysis.ops.hlo import HloOps, Words, words_of
+from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
 from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, TITLES, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Column, NextStep, Params, Payload, Scalar, Subject, Table, Tool, Unit, Verdict

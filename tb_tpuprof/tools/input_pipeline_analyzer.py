@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding
 from tb_tpuprof.analysis.ops.stats import sum_op_stats
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
-from tb_tpuprof.analysis.steps.pytorch import loader_sentence, loader_wait
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.input.pipeline import copy_fraction
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, Level
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.tools.verdicts import JobLimits
 from tb_tpuprof.units import format_fraction, format_time
 

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.hlo.padding import dim_roles, padded_dims, products, unit_side
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.expressions import expressions, program_name
-from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
-from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session

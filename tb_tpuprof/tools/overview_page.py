@@ -22,8 +22,8 @@ from tb_tpuprof.analysis.overview.framework_advice import framework_advice
 from tb_tpuprof.analysis.overview.hosts import are_alike, host_steps, slowest_host
 from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
-from tb_tpuprof.analysis.steps.pytorch import loader_sentence
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Tool, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.analysis.overview.hosts import HostSteps
 from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import sum_hardware
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.tools.base import Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table

@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.ops.stats import OpStats
 from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.analysis.overview.hosts import HostSteps
 from tb_tpuprof.analysis.steps.classes import CATEGORIES
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.tools.base import Column, Table, Unit
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import summed_over

@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.hlo.work import Work, join_work
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
-from tb_tpuprof.analysis.ops.hlo import TRANSFERS, HloOps
+from tb_tpuprof.analysis.ops.hlo_record import TRANSFERS, HloOps
 from tb_tpuprof.analysis.ops.hlo_steps import StepWork, step_work, sum_step_work
 from tb_tpuprof.analysis.ops.roofline import (
     LIMITS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.ops.hlo import Words
+from tb_tpuprof.analysis.ops.hlo_record import Words
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.columns import text_column

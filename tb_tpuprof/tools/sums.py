@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.units import format_time
 
 _WORDS = {"TPU": "core", "GPU": "GPU", "CPU": "device"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.advice import place
 from tb_tpuprof.analysis.tf_data.finding import Found, found_of, sentence
 from tb_tpuprof.analysis.tf_data.forest import has_iterators

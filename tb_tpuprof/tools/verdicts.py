@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.analysis.steps.classes import N_CLASSES
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of

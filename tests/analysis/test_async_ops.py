@@ -7,7 +7,8 @@ import pytest
 
 from tb_tpuprof.analysis.ops.async_ops import async_ops
 from tb_tpuprof.analysis.ops.category_sentence import host_categories, offload_wait_ps, without_steps_sentence
-from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Roofs, rates
 from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.analysis.ops.utilization import utilization

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.hlo.work import Work
-from tb_tpuprof.analysis.ops.hlo import HloOps, words_of
+from tb_tpuprof.analysis.ops.hlo_record import HloOps, words_of
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 
 

@@ -2,7 +2,8 @@
 
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 EXECUTOR = "ExecutorState::Process"

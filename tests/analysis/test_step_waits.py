@@ -13,7 +13,8 @@ from tb_tpuprof.analysis.ops.recommend import Finding, finding, input_finding, o
 from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
 from tb_tpuprof.analysis.steps.combine import common_steps
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.windows import Windows, clipped, step_windows
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing

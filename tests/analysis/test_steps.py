@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass, gpu_class, host_class
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 

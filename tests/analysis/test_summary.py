@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.steps import combine
 from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps.combine import common_steps, sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import step_notices, trace_notices
-from tb_tpuprof.analysis.steps.steps import Steps, no_steps
+from tb_tpuprof.analysis.steps.record import Steps, no_steps
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 
 NO_OPS = OpStats(no_ops(), no_ops(), no_ops())

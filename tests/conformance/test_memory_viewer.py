@@ -13,7 +13,7 @@ import pytest
 
 from bench.environments import peer_if_any
 from tb_tpuprof.analysis.hlo.memory import SpaceMemory, scoped_vmem, space_memory
-from tb_tpuprof.ingest.hlo.programs import programs_in, read_program
+from tb_tpuprof.ingest.storage.programs import programs_in, read_program
 from tb_tpuprof.trace.hlo import HloModule
 from tests.conformance.peer import RUNS, corpus
 

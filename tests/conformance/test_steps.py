@@ -9,7 +9,8 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.steps.classes import TimeClass, host_classes
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON
 from tb_tpuprof.tools.overview_page import TOOL
 from tb_tpuprof.trace.trace import Trace

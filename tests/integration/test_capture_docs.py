@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.cli import capture_tpu_profile
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session

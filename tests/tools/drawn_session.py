@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.ingest.storage.runs import HostFile, RunInfo
+from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 

@@ -10,7 +10,8 @@ import pytest
 from tb_tpuprof.analysis.pod.host import _own_windows, pod_host
 from tb_tpuprof.analysis.pod.parts import Part, parts_of_classes
 from tb_tpuprof.analysis.steps.classes import N_CLASSES
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 

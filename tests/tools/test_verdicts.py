@@ -10,7 +10,7 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import CauseTime, Culprit, Diagnosis, Finding
 from tb_tpuprof.analysis.ops.recommend import Finding as Judged
-from tb_tpuprof.analysis.steps.steps import no_steps
+from tb_tpuprof.analysis.steps.record import no_steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import NextStep, Verdict

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.cpu.runs import cpu_runs
-from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.stats import op_stats
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.ops.metrics import NO_OPERATION
-from tb_tpuprof.analysis.steps.pytorch import loader_wait
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_wait
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool

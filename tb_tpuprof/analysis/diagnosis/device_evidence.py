@@ -22,11 +22,13 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.hlo.padding import products, unit_side
 from tb_tpuprof.analysis.input.tpu import core_steps, waiting
 from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels
-from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import rates, roofs
 from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps.steps import Steps, step_pieces
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.tpu import category_class
 from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
 from tb_tpuprof.trace.trace import Trace

@@ -31,7 +31,8 @@ from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined
-from tb_tpuprof.analysis.steps.steps import Steps, step_pieces
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.windows import Windows, clipped, windows_of
 from tb_tpuprof.trace.trace import Trace
 

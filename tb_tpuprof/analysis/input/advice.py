@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, HostInput, merged_st
 from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS
 from tb_tpuprof.analysis.steps.classes import TimeClass
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.units import format_fraction
 
 Tool = Literal["", "trace_viewer", "overview_page", "tf_data_bottleneck_analysis", "framework_op_stats"]

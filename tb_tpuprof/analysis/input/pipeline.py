@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.combine import CommonSteps, common_steps
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

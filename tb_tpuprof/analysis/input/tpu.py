@@ -11,10 +11,11 @@ from tb_tpuprof.analysis.events.charging import charge
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.events.stat_rows import first_ints, mix, values_at
-from tb_tpuprof.analysis.ops.tpu import DeviceSpans, device_spans
 from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.device_spans import DeviceSpans, device_spans
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import Steps, host_parts, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import host_parts, steps
 from tb_tpuprof.analysis.steps.tpu import category_class, step_markers
 from tb_tpuprof.trace.trace import Trace
 

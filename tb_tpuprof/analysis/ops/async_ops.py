@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.events.host_offload import matched, of_host_memory
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.ops.metrics import sum_by
-from tb_tpuprof.analysis.ops.tpu import device_spans
+from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

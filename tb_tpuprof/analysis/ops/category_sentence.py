@@ -15,10 +15,11 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.events.waiting import is_waiting
 from tb_tpuprof.analysis.ops.async_ops import async_ops
-from tb_tpuprof.analysis.ops.hlo import TRANSFERS, HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import TRANSFERS, HloOps
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.ops.recommend import Finding
-from tb_tpuprof.analysis.ops.tpu import device_spans
+from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 

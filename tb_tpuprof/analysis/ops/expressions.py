@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.text.printer import TextOptions, instruction_text
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
-from tb_tpuprof.analysis.ops.hlo import HloOps
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.trace.trace import Trace
 
 ONE_LINE = TextOptions(

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.events.hlo_links import HloLinks, hlo_links
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.gpu import first_of_runs
-from tb_tpuprof.analysis.ops.hlo import HloOps, Words, instruction_category, program_titles, words_of
+from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, instruction_category, program_titles, words_of
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.trace.hlo import HloModule

@@ -13,7 +13,8 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.hlo.work import Work, join_work, summed_work
 from tb_tpuprof.analysis.ops.gpu import first_of_runs
-from tb_tpuprof.analysis.ops.hlo import TRANSFERS, HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import TRANSFERS, HloOps
 from tb_tpuprof.analysis.ops.hlo_tpu import tpu_occurrences
 from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.steps.gpu import stream_events

@@ -13,10 +13,10 @@ from tb_tpuprof.analysis.events.planes import OP_LINE, STEP_LINES, lines_named, 
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes, first_ints, mix, values_at
 from tb_tpuprof.analysis.hlo.work import COLUMNS, CUSTOM_CALL, ProgramCosts, Work
 from tb_tpuprof.analysis.ops.async_ops import async_ops
-from tb_tpuprof.analysis.ops.hlo import HloOps, Words, program_titles, words_by_id
+from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, program_titles, words_by_id
 from tb_tpuprof.analysis.ops.metrics import sum_by
-from tb_tpuprof.analysis.ops.tpu import DeviceSpans, device_spans
 from tb_tpuprof.analysis.ops.tpu_work import add_events_own, forget, tpu_work, working_ps
+from tb_tpuprof.analysis.steps.device_spans import DeviceSpans, device_spans
 from tb_tpuprof.trace.stats import Sparse
 from tb_tpuprof.trace.trace import Trace
 

@@ -9,7 +9,7 @@ from typing import Literal
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.ops.stats import OpStats
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.units import format_fraction, format_time, three_digits
 
 Level = Literal["good", "warn", "bad", "unknown"]

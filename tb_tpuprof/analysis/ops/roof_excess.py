@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.analysis.events.memo import once
-from tb_tpuprof.analysis.ops.hlo import HloOps, hlo_ops
+from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import RESOURCES, Roofs, rates, roofs
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.trace.trace import Trace

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.work import Work, join_work, no_work, summed_work
-from tb_tpuprof.analysis.ops.hlo import HloOps, Words, words_of
+from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
 from tb_tpuprof.analysis.ops.metrics import IDLE, sum_by
 
 Int64s = npt.NDArray[np.int64]

@@ -25,11 +25,11 @@ from tb_tpuprof.analysis.events.frameworks import Software, software, sum_softwa
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, STEP_LINES, lines_named, planes
 from tb_tpuprof.analysis.input.tpu import waiting
-from tb_tpuprof.analysis.ops.tpu import device_spans
 from tb_tpuprof.analysis.steps.classes import ON_GPU
 from tb_tpuprof.analysis.steps.combine import CommonSteps, common_steps, sum_hardware
+from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.analysis.steps.gpu import stream_events
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

@@ -18,8 +18,9 @@ from tb_tpuprof.analysis.ops.utilization import Utilization, utilization
 from tb_tpuprof.analysis.overview.facts import HostFacts, host_facts
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.pytorch import LoaderWait, late_notice, loader_wait
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.pytorch import LoaderWait, late_notice
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_wait
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
 from tb_tpuprof.trace.trace import Trace
 

@@ -18,15 +18,16 @@ from tb_tpuprof.analysis.events.charging import charge
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.events.proto_fields import number_field
 from tb_tpuprof.analysis.events.stat_rows import first_ints
-from tb_tpuprof.analysis.ops.tpu import DeviceSpans, device_spans
 from tb_tpuprof.analysis.pod.comms import exchanges
 from tb_tpuprof.analysis.pod.parts import N_PARTS, Part, part_of_class, part_of_op, parts_of_classes
 from tb_tpuprof.analysis.pod.transfers import TransferOp
 from tb_tpuprof.analysis.steps.classes import N_CLASSES, ON_GPU, TimeClass
+from tb_tpuprof.analysis.steps.device_spans import DeviceSpans, device_spans
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.pytorch import loader_events, windows
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.tpu import step_markers
 from tb_tpuprof.analysis.steps.windows import overlapping
 from tb_tpuprof.trace.trace import Trace

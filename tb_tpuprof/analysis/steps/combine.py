@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import Hardware
-from tb_tpuprof.analysis.steps.steps import Steps, no_steps
+from tb_tpuprof.analysis.steps.record import Steps, no_steps
 from tb_tpuprof.analysis.steps.waits import StepWait
 
 Int64s = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.events.stat_rows import first_ints
 from tb_tpuprof.analysis.steps.classes import TimeClass, gpu_class
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.kernel_precision import FULL, HALF, hlo_precision
-from tb_tpuprof.analysis.steps.steps import StepParts
+from tb_tpuprof.analysis.steps.record import StepParts
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

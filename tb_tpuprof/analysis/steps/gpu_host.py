@@ -27,7 +27,7 @@ from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.idle_pieces import by_their_calls, of_launching_threads, of_own_thread, while_copying
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined, no_pieces
-from tb_tpuprof.analysis.steps.steps import Steps, annotated_events, longest_markers, no_steps, trimmed
+from tb_tpuprof.analysis.steps.record import Steps, annotated_events, longest_markers, no_steps, trimmed
 from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON, classes_and_waits, of_steps, segments, told_of
 from tb_tpuprof.analysis.steps.windows import Windows, clipped
 from tb_tpuprof.native import classes_of

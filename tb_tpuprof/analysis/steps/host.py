@@ -22,7 +22,7 @@ from tb_tpuprof.analysis.steps.classes import NOT_COUNTED, STEP_MARKER, TimeClas
 from tb_tpuprof.analysis.steps.grouping import IMPLICIT_ROOTS, fetching_loops, groups
 from tb_tpuprof.analysis.steps.pieces import OwnThread, Pieces, no_pieces
 from tb_tpuprof.analysis.steps.program import main_calls, main_function_calls
-from tb_tpuprof.analysis.steps.steps import Steps, annotated_events, longest_markers, mark_input_stages, no_steps, trimmed
+from tb_tpuprof.analysis.steps.record import Steps, annotated_events, longest_markers, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.analysis.steps.waits import classes_and_waits, of_steps, says_more, told_of
 from tb_tpuprof.analysis.steps.windows import Windows, clipped, step_windows
 from tb_tpuprof.native import classes_of, outermost

@@ -12,7 +12,6 @@ for the loader counts where no kernel runs meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +27,11 @@ from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import StepParts, steps
+from tb_tpuprof.analysis.steps.record import StepParts
 from tb_tpuprof.analysis.steps.waits import StepWait
 from tb_tpuprof.analysis.steps.windows import overlapping
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import format_time
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
@@ -129,15 +128,7 @@ def loader_events(trace: Trace) -> Rows:
     return rows[np.isin(trace.event_line[rows], trace.event_line[found.row])]
 
 
-@once
-def loader_wait(trace: Trace) -> LoaderWait | None:
-    """How long the steps that pages show fetch batches, all of them together; None where no fetch was traced in them."""
-    found = windows(trace)
-    shown = np.flatnonzero(np.isin(found.group, steps(trace).number))
-    return _fetches(trace, Windows(found.row[shown], found.group[shown], found.start[shown], found.end[shown]))
-
-
-def _fetches(trace: Trace, found: Windows) -> LoaderWait | None:
+def loader_wait_in(trace: Trace, found: Windows) -> LoaderWait | None:
     """As `loader_wait`, in the given windows."""
     rows = loader_events(trace)
     start = trace.events["start_ps"][rows].astype(np.int64)
@@ -158,7 +149,7 @@ def _fetches(trace: Trace, found: Windows) -> LoaderWait | None:
 
 def named_waits(trace: Trace, class_ps: Int64s) -> tuple[StepWait, ...]:
     """What steps (rows of times by class) wait for, by name: the loader, while no kernel runs."""
-    found, time_ps = _fetches(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
+    found, time_ps = loader_wait_in(trace, windows(trace)), class_ps[:, TimeClass.HOST_WAIT_INPUT]
     return (StepWait(TimeClass.HOST_WAIT_LOADER, found.name, "", 0, time_ps),) if found and time_ps.any() else ()
 
 
@@ -177,18 +168,3 @@ def late_notice(trace: Trace) -> tuple[Notice, ...]:
     late = f"they worked {format_time(late_ps)} on the marked steps after the last one ended"
     text = f"{trace.info.host}: the host ran ahead of its devices: {late}."
     return (Notice("info", text, "Step times are the host's. Profile more steps, until launches wait for the device, to see its pace."),)
-
-
-def loader_sentence(found: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
-    """What fetching batches takes of the steps of the host that fetches longest, by name; empty where none fetches."""
-    known = [(wait, host) for wait, host in zip(found, hosts, strict=True) if wait]
-    if not known:
-        return ""
-    waits, host = max(known, key=lambda pair: pair[0].fraction)
-    where = f"{host}: " if len(hosts) > 1 else ""
-    marked = f"each of the {waits.n_steps:,} marked steps" if waits.n_steps > 1 else "the marked step"
-    took = f"{format_time(waits.total_ps / waits.n_steps)} ({format_fraction(waits.fraction)}) of {marked}"
-    share = waits.hidden_ps / waits.total_ps
-    hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
-    how = " It makes batches in the training process (num_workers=0)." if waits.is_in_process else ""
-    return f"{where}`{waits.name}` takes {took}{hidden}.{how}"

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.idle_pieces import by_their_calls, launch_events, of_launching_threads, of_own_thread
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined
 from tb_tpuprof.analysis.steps.pytorch import Windows, loader_events, windows
-from tb_tpuprof.analysis.steps.steps import Steps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.waits import Segments, name_kinds, segments, told_of
 from tb_tpuprof.analysis.steps.windows import clipped
 from tb_tpuprof.native import classes_of

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import MODULE_LINES, OP_LINE, STEP_LINES, lines_named, planes
-from tb_tpuprof.analysis.ops.tpu import device_spans
 from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.analysis.steps.grouping import groups
-from tb_tpuprof.analysis.steps.steps import Steps, no_steps
+from tb_tpuprof.analysis.steps.record import Steps, no_steps
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.forest import forest
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, Stage
 from tb_tpuprof.trace.trace import Trace

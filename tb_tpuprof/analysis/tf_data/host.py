@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tb_tpuprof.analysis.steps.steps import Steps, steps
+from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.forest import Loose, loose
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, pipelines
 from tb_tpuprof.trace.trace import Trace

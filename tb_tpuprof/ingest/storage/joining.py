@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tb_tpuprof.errors import RunNotFound
 
 if TYPE_CHECKING:
-    from tb_tpuprof.ingest.storage.runs import RunInfo
+    from tb_tpuprof.ingest.storage.run_info import RunInfo
 
 NEAR_SECONDS = 30
 MARK = "+"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from tb_tpuprof.errors import HostNotFound, LogDirectory, NotATrace, RunNotFound
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import filesystem, is_url, storage_errors
 from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
+from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
@@ -44,16 +45,6 @@ _TIMESTAMP = re.compile(r"\.\d{10,}$")
 _MAX_FOLDERS = 200_000
 
 
-@dataclass(frozen=True)
-class HostFile:
-    """One host's trace file."""
-
-    host: str
-    path: str
-    size_bytes: int
-    mtime_ns: int
-
-
 class _Entry(NamedTuple):
     """A file in a run's folder."""
 
@@ -61,21 +52,6 @@ class _Entry(NamedTuple):
     path: str
     size_bytes: int
     mtime_ns: int
-
-
-@dataclass(frozen=True)
-class RunInfo:
-    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
-    legacy (only pages that older profilers wrote), unsupported (other files, which cannot be opened) or empty; `message` says what
-    these are and what to do.
-    """
-
-    name: str
-    path: str
-    files: tuple[HostFile, ...]
-    captured_at: str
-    state: str
-    message: str
 
 
 def host_of(path: str) -> str:

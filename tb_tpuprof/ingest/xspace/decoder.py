@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.hlo import programs as hlo_programs
+from tb_tpuprof.ingest.storage import programs as hlo_programs
 from tb_tpuprof.ingest.storage.files import FileBytes
 from tb_tpuprof.ingest.xspace import ordering
 from tb_tpuprof.ingest.xspace.counter_lines import is_counter_line, with_counters

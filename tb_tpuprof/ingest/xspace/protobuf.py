@@ -15,7 +15,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.hlo.programs import programs_of
+from tb_tpuprof.ingest.storage.programs import programs_of
 from tb_tpuprof.ingest.xspace.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.trace import schema

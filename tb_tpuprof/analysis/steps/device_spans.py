@@ -1,0 +1,39 @@
+"""Events of one line of an accelerator on the device's own clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tb_tpuprof.analysis.events.planes import line_events
+from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.native import nest
+from tb_tpuprof.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DeviceSpans:
+    """Events of one line on the device's own clock, sorted by (start, -duration), and their self times in ps."""
+
+    rows: npt.NDArray[np.intp]
+    start_ps: Int64s
+    duration_ps: Int64s
+    self_ps: Int64s
+
+
+def device_spans(trace: Trace, line: int) -> DeviceSpans:
+    """The line's events by the stats `device_offset_ps` and `device_duration_ps`, where they are given, else as traced."""
+    rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
+    offset = values_at(rows, *first_ints(trace, "device_offset_ps"), -1)
+    length = values_at(rows, *first_ints(trace, "device_duration_ps"), -1)
+    given = (offset >= 0) & (length >= 0)
+    start = np.where(given, offset, trace.events["start_ps"][rows])
+    duration = np.where(given, length, trace.events["duration_ps"][rows])
+    order = np.lexsort((-duration, start))
+    rows, start, duration = rows[order], start[order], duration[order]
+    _parent, self_ps = nest(start, start + duration, np.array([0, len(rows)], np.int64))
+    return DeviceSpans(rows, start, duration, self_ps)

@@ -1,0 +1,30 @@
+"""What is known of a run: its folder, its hosts' files, when it was captured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """One host's trace file."""
+
+    host: str
+    path: str
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A profile run. `state` is ok, hlo (programs without a trace; its one file, of `NO_HOST`, is the largest with the size of all),
+    legacy (only pages that older profilers wrote), unsupported (other files, which cannot be opened) or empty; `message` says what
+    these are and what to do.
+    """
+
+    name: str
+    path: str
+    files: tuple[HostFile, ...]
+    captured_at: str
+    state: str
+    message: str

@@ -28,12 +28,12 @@ from tb_tpuprof.ingest import executors
 from tb_tpuprof.ingest.chrome import decoder as chrome_trace  # noqa: F401 (loaded with the plugin, not while the first answer waits)
 from tb_tpuprof.ingest.graphs.files import Known, find_graphs, graph_folder, read_place
 from tb_tpuprof.ingest.hlo import module as hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
-from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.progress import Progress, Standing
 from tb_tpuprof.ingest.storage import cache as column_cache
 from tb_tpuprof.ingest.storage import results as result_cache
 from tb_tpuprof.ingest.storage.files import FileState, file_state
+from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 from tb_tpuprof.ingest.storage.runs import host_file, is_program, open_run
 from tb_tpuprof.threads import alone, n_processors

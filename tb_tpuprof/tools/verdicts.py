@@ -16,8 +16,9 @@ import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.steps.classes import N_CLASSES
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.units import format_fraction, format_time

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.diagnosis.records import DeviceEvidence, DeviceOp, Exchange, Group, KernelUse
 from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.kernel_names import is_half_precision, short_name
 from tb_tpuprof.analysis.events.memo import once
@@ -44,104 +44,6 @@ _DEBUG = re.compile(r"debug[-_ ]?print|debug[-_]callback", re.IGNORECASE)
 _RUNTIME = re.compile(r"(?:cuda|hip|cu)[A-Z]")
 _REMAT = re.compile(r"\.remat\d*\b")
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast")
-
-
-@dataclass(frozen=True)
-class DeviceOp:
-    """An operation in a step: its time, and how much of the peaks it reaches; NaN where its work or the peak is not known."""
-
-    name: str
-    category: str
-    time_ps: float
-    each_ps: float
-    flops_fraction: float
-    hbm_fraction: float
-    efficiency: float
-    product: str = ""
-    fill: float = math.nan
-
-    @property
-    def lost_ps(self) -> float:
-        """What it takes longer than at the peak that it comes nearest to."""
-        return self.time_ps * max(0.0, 1 - self.efficiency)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Operations of one purpose: their time in a step, how many kinds there are, and the longest one with its own time."""
-
-    time_ps: float = 0.0
-    n: int = 0
-    top: str = ""
-    top_ps: float = 0.0
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Collectives of one kind among the devices of one group: their share of all collectives' time, how many per step, how many devices."""
-
-    kind: str
-    group: str
-    n_devices: int
-    per_step: float
-    share: float
-
-    @property
-    def title(self) -> str:
-        """`all-reduce` among 8 ranks (default_pg)."""
-        among = f" among {self.n_devices:,} ranks" if self.n_devices > 1 else ""
-        told = re.search(r"\((.+)\)$", self.group)
-        group = told[1] if told else f"group {self.group}"
-        return f"`{self.kind}`{among}" + (f" ({group})" if self.group else "")
-
-
-@dataclass(frozen=True)
-class KernelUse:
-    """A GPU's kernel in a step. `occupancy`: share of a multiprocessor's threads that it can hold, NaN unknown; `n_blocks`: of its grid, 0
-    unknown.
-    """
-
-    name: str
-    op: str
-    time_ps: float
-    each_ps: float
-    occupancy: float
-    n_blocks: int
-
-
-@dataclass(frozen=True)
-class DeviceEvidence:
-    """One host's devices. Times in ps per step; `hbm_fraction` and `flops_fraction`: of the peaks while the devices compute, NaN unknown.
-
-    `moves` data from one layout to another, `remat` computes again, `waits` for asynchronous operations, at a `barrier`, for `debug`
-    output, for `sparse` cores; `collectives` exchange data; `wide` products of matrices in 32 bits use no tensor cores.
-    `runtime_calls`: of CUDA or HIP in which the host is while devices are idle, longest first. `sources`: where the peaks come from.
-    """
-
-    device: str
-    busy_ps: float
-    compute_ps: float
-    n_kernels: float = 0.0
-    flops_fraction: float = math.nan
-    hbm_fraction: float = math.nan
-    sources: tuple[str, str] = ("", "")
-    n_multiprocessors: int = 0
-    ops: tuple[DeviceOp, ...] = ()
-    kernels: tuple[KernelUse, ...] = ()
-    moves: Group = Group()
-    remat: Group = Group()
-    waits: Group = Group()
-    barrier: Group = Group()
-    debug: Group = Group()
-    sparse: Group = Group()
-    collectives: Group = Group()
-    wide: Group = Group()
-    exchanges: tuple[Exchange, ...] = ()
-    runtime_calls: tuple[tuple[str, float], ...] = ()
-
-    def of_one_step(self) -> DeviceEvidence:
-        """What holds of a single step as well: operations' times are known of all steps together alone."""
-        return DeviceEvidence(self.device, 0.0, 0.0, self.n_kernels, sources=self.sources, exchanges=self.exchanges)
 
 
 @once

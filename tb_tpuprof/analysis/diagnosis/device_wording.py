@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, DeviceOp, Group
 from tb_tpuprof.analysis.diagnosis.finding import Evidence
+from tb_tpuprof.analysis.diagnosis.records import DeviceEvidence, DeviceOp, Group
 from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
 from tb_tpuprof.units import format_fraction
 

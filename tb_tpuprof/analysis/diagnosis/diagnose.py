@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
+from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rules import claim_of, rules
 from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
 from tb_tpuprof.analysis.events.library_files import library_files

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, device_evidence
+from tb_tpuprof.analysis.diagnosis.device_evidence import device_evidence
 from tb_tpuprof.analysis.diagnosis.device_turns import device_turns
 from tb_tpuprof.analysis.diagnosis.moved_parts import (
     behind_waits,
@@ -22,17 +21,23 @@ from tb_tpuprof.analysis.diagnosis.moved_parts import (
     in_turns,
     of_tiny_calls,
 )
-from tb_tpuprof.analysis.diagnosis.parts import Part, parts
-from tb_tpuprof.analysis.diagnosis.periodic_parts import Period, without_periodic
-from tb_tpuprof.analysis.diagnosis.pools import NO_POOLS, Pools, pools
+from tb_tpuprof.analysis.diagnosis.parts import parts
+from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
+from tb_tpuprof.analysis.diagnosis.pools import pools
+from tb_tpuprof.analysis.diagnosis.records import (
+    NO_POOLS,
+    HostEvidence,
+    Part,
+    _time_ps,
+)
 from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
-from tb_tpuprof.analysis.diagnosis.step_calls import Calls, step_calls
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, ahead_of_device, threads_beside
+from tb_tpuprof.analysis.diagnosis.step_calls import step_calls
+from tb_tpuprof.analysis.diagnosis.synchronizing import synchronizing
+from tb_tpuprof.analysis.diagnosis.threads_beside import ahead_of_device, threads_beside
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps, short_gaps
-from tb_tpuprof.analysis.diagnosis.warming import Warming, warming
-from tb_tpuprof.analysis.events.frameworks import Software, software
+from tb_tpuprof.analysis.diagnosis.unrecorded import gaps, short_gaps
+from tb_tpuprof.analysis.diagnosis.warming import warming
+from tb_tpuprof.analysis.events.frameworks import software
 from tb_tpuprof.analysis.events.memo import once, together
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.input.tpu import waiting
@@ -45,74 +50,6 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _LEAST = 0.02  # of the steps: who waits less does not ask for a stage
-
-
-@dataclass(frozen=True)
-class HostEvidence:
-    """One host's steps. `names`, `start_ps`, `duration_ps`: of each; `parts`: their times by cause, periodic work apart in `periods`.
-
-    `kind`: CPU, GPU or TPU. `top_op`: the operation with the most self time, and its share of all operations' time.
-    `device`: what accelerators do. `stage`: of tf.data, that the steps wait for; empty where they wait for none.
-    `copies`: how many copies to the device run at once beside the computing.
-    `ahead`: the function in which the steps' own thread runs Python while the computing needs its processor.
-    `stages`: how many Python functions of tf.data run at once beside the steps.
-    `tiny_ps`: what programs too small for a call compute per step, which counts as dispatch.
-    """
-
-    host: str
-    kind: str
-    software: Software
-    source: str
-    how: str
-    names: tuple[str, ...]
-    start_ps: Int64s
-    duration_ps: Int64s
-    parts: tuple[Part, ...]
-    periods: tuple[Period, ...]
-    calls: Calls
-    syncs: tuple[Sync, ...]
-    gaps: tuple[Gap, ...]
-    beside: tuple[Beside, ...]
-    warming: Warming | None
-    top_op: tuple[str, float] | None
-    is_detailed: bool
-    turns_ps: Int64s
-    device: DeviceEvidence | None = None
-    pools: Pools = NO_POOLS
-    stage: str = ""
-    copies: float = 0.0
-    ahead: Beside | None = None
-    stages: float = 0.0
-    tiny_ps: float = 0.0
-
-    @property
-    def step_ps(self) -> float:
-        """The mean step."""
-        return float(self.duration_ps.mean()) if len(self.duration_ps) else 0.0
-
-    @property
-    def n_steps(self) -> int:
-        """Steps that are shown."""
-        return len(self.duration_ps)
-
-    def time_ps(self, cause: Cause) -> float:
-        """Mean time per step of a cause."""
-        return _time_ps(self.parts, cause)
-
-    def share(self, time_ps: float) -> float:
-        """Of the mean step."""
-        return time_ps / self.step_ps if self.step_ps else 0.0
-
-    def of_step(self, number: int) -> HostEvidence:
-        """The same of one of the steps alone, by its place."""
-        at = slice(number, number + 1)
-        return replace(
-            self, turns_ps=self.turns_ps[at], names=self.names[at],
-            start_ps=self.start_ps[at], duration_ps=self.duration_ps[at], periods=(), warming=None,
-            parts=tuple(replace(part, time_ps=part.time_ps[at]) for part in self.parts if part.time_ps[at].any()),
-            syncs=tuple(sync.of_step(number) for sync in self.syncs), gaps=tuple(gap.of_step(number) for gap in self.gaps),
-            calls=self.calls.of_step(number), device=self.device.of_one_step() if self.device else None,
-        )  # fmt: skip
 
 
 @once
@@ -148,10 +85,6 @@ def host_evidence(trace: Trace) -> HostEvidence:
         (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
         turns, device_evidence(trace), pools(trace), _stage(trace, kept), copying, ahead, python_stages_beside(trace), tiny_ps,
     )  # fmt: skip
-
-
-def _time_ps(parts: Sequence[Part], cause: Cause) -> float:
-    return sum(part.mean_ps for part in parts if part.cause == cause)
 
 
 def _stage(trace: Trace, parts: Sequence[Part]) -> str:

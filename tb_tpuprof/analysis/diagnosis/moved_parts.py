@@ -10,13 +10,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.pools import Pools
-from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM, Calls
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, busy_thread
+from tb_tpuprof.analysis.diagnosis.records import Beside, Calls, Gap, Part, Pools, Sync, busy_thread
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
 from tb_tpuprof.analysis.diagnosis.tiny_calls import TinyCalls
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
 from tb_tpuprof.analysis.steps.classes import TimeClass
 
 Int64s = npt.NDArray[np.int64]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
+from tb_tpuprof.analysis.diagnosis.records import Part
 from tb_tpuprof.analysis.events.handed_over import handed_over
 from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of, innermost, nearest, parents_within
 from tb_tpuprof.analysis.events.memo import once
@@ -63,31 +64,6 @@ _ORDER = (Cause.PYTHON, Cause.DISPATCH, Cause.SYNCHRONIZATION, Cause.COMPILATION
 _MOST = 200
 _OF_A_PROGRAM = -2
 _OPENS_FUNCTION = re.compile(r"tf\.function-graph_building$|\$polymorphic_function\.py:\d+ _call$")
-COMPUTES = (TimeClass.HOST_COMPUTE, TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Time of one cause and culprit in each step. `call`: the library's or runtime's function that the culprit is in, empty for none.
-
-    `caller`: the user's function that called for it, where the culprit is none itself. `n`: of its stretches of time.
-    `first_ps`, `last_ps`: its longest stretch, for the timeline.
-    """
-
-    cause: Cause
-    klass: TimeClass
-    culprit: Culprit
-    caller: Culprit
-    call: str
-    time_ps: Int64s
-    n: int = 0
-    first_ps: int = -1
-    last_ps: int = -1
-
-    @property
-    def mean_ps(self) -> float:
-        """Per step."""
-        return float(self.time_ps.mean()) if len(self.time_ps) else 0.0
 
 
 @once

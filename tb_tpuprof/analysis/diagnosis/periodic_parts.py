@@ -6,15 +6,15 @@ time of a part   ▁ ▁ ▁ █ ▁ ▁ ▁ █ ▁ ▁ ▁ █        every 4t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.records import Calls, Part, Period
+from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 
 Int64s = npt.NDArray[np.int64]
 Key = tuple[Cause, Culprit]
@@ -25,22 +25,6 @@ _LEAST_STEP = 0.15  # of the median step: a smaller excess is noise more often t
 _LARGE = 0.5  # of the largest
 _CLEAR = 5.0  # times the usual deviation
 _NONE = 0.02  # of the median step: as good as nothing
-
-
-@dataclass(frozen=True)
-class Period:
-    """Periodic work of one culprit: `every` n-th step takes `excess_ps` more. `was`: what the time would be without its period."""
-
-    culprit: Culprit
-    call: str
-    was: Cause
-    every: int
-    n: int
-    excess_ps: float
-    mean_ps: float
-    first_ps: int
-    last_ps: int
-    programs: tuple[str, ...] = ()
 
 
 def without_periodic(parts: Sequence[Part], calls: Calls, duration_ps: Int64s) -> tuple[tuple[Part, ...], tuple[Period, ...]]:

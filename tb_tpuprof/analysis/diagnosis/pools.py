@@ -6,10 +6,9 @@ there are otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Pools
 from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import event_ends, regions
@@ -18,22 +17,6 @@ from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 _COMPUTING = ("tf_XLAEigen/", "tf_numa_", "tf_Compute/")
-
-
-@dataclass(frozen=True)
-class Pools:
-    """`n`: threads of the pool that computes. `active`: how many threads of pools work at once, the mean over the steps."""
-
-    n: int
-    active: float
-
-    def lost(self, running: float) -> float:
-        """Share of computing that is lost to threads that run beside it, when each runnable thread gets as much of the processors."""
-        runnable = min(self.active, self.n) + running
-        return max(0.0, 1.0 - self.n / runnable) if self.n and runnable else 0.0
-
-
-NO_POOLS = Pools(0, 0.0)
 
 
 @once

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 
 if TYPE_CHECKING:
-    from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
     from tb_tpuprof.analysis.diagnosis.finding import Finding
+    from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, slow_units
 from tb_tpuprof.units import format_fraction, format_time
 

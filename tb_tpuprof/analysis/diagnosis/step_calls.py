@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.diagnosis.records import Call, Calls
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
@@ -24,39 +24,6 @@ MANY = 8  # calls per step that are many
 PROGRAM, EAGER, COMPILE, LAUNCH = "program", "eager", "compile", "launch"
 _CALLS = re.compile(r"PjitFunction\((?P<program>.*)\)|EagerLocalExecute: (?P<eager>.+)|(?P<launch>(?:cuda|hip|cu)(?:Graph)?Launch\w*)")
 _INFERENCE = re.compile(r"__(?:inference|forward|backward)_(.+?)_\d+")
-
-
-@dataclass(frozen=True)
-class Call:
-    """One thing that is called. `per_step`: how often, of each step that pages show."""
-
-    kind: str
-    name: str
-    per_step: Int64s
-
-    @property
-    def mean(self) -> float:
-        """Calls per step."""
-        return float(self.per_step.mean()) if len(self.per_step) else 0.0
-
-
-@dataclass(frozen=True)
-class Calls:
-    """All calls, the most frequent first."""
-
-    all: tuple[Call, ...] = ()
-
-    def of(self, kind: str) -> tuple[Call, ...]:
-        """Those of one kind."""
-        return tuple(call for call in self.all if call.kind == kind)
-
-    def per_step(self, kind: str) -> float:
-        """How many of one kind there are per step."""
-        return sum(call.mean for call in self.of(kind))
-
-    def of_step(self, number: int) -> Calls:
-        """Those of one of the steps alone."""
-        return Calls(tuple(replace(call, per_step=call.per_step[number : number + 1]) for call in self.all if call.per_step[number]))
 
 
 @once

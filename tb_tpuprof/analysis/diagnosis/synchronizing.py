@@ -11,7 +11,6 @@ follows in the same function call or step annotation; a wait at the end of a ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,8 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin
 from tb_tpuprof.analysis.diagnosis.names import names as names_of
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES, origins, own_lines
+from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
+from tb_tpuprof.analysis.diagnosis.records import COMPUTES, Sync
 from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.line_contexts import LineContexts, line_contexts, nearest
 from tb_tpuprof.analysis.events.memo import once
@@ -41,31 +41,6 @@ _SHORT = 0.005  # of the step: whoever has the result after so little did not wa
 _NEAR = 0.02
 _LONG = 0.05
 _COVERED = 0.8
-
-
-@dataclass(frozen=True)
-class Sync:
-    """Calls of one kind by one function. `after_ps`: in each step the host's time behind them in which nothing computed;
-    `before_dispatch_ps`: as far as the step dispatches more work then; `computed_ps`: the time in which something did. `first_ps`,
-    `last_ps`: one call, for the timeline.
-    """
-
-    call: str
-    culprit: Culprit
-    per_step: Int64s
-    after_ps: Int64s
-    before_dispatch_ps: Int64s
-    computed_ps: Int64s
-    first_ps: int
-    last_ps: int
-
-    def of_step(self, number: int) -> Sync:
-        """The same of one step."""
-        at = slice(number, number + 1)
-        return replace(
-            self, per_step=self.per_step[at], after_ps=self.after_ps[at], before_dispatch_ps=self.before_dispatch_ps[at],
-            computed_ps=self.computed_ps[at],
-        )  # fmt: skip
 
 
 @once

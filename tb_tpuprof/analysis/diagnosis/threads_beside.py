@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +9,7 @@ from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import origins, own_lines
+from tb_tpuprof.analysis.diagnosis.records import Beside
 from tb_tpuprof.analysis.events.charging import union_cover
 from tb_tpuprof.analysis.events.line_contexts import innermost, nearest, parents_within
 from tb_tpuprof.analysis.events.memo import once
@@ -23,27 +21,7 @@ from tb_tpuprof.analysis.steps.waits import name_kinds
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-_RUNS = 0.3  # of the steps' time
 _HANDS_OVER = ("put", "put_nowait", "_put", "send", "send_bytes", "notify", "notify_all", "set", "set_result", "append")
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A thread's share of the steps' time in which its Python runs and in which it waits, and the function that runs most.
-
-    `hands_over`: whether it puts something into a queue, an event or a future: what the steps may wait for.
-    """
-
-    thread: str
-    culprit: Culprit
-    running: float
-    waiting: float
-    hands_over: bool
-
-
-def busy_thread(beside: Sequence[Beside]) -> Beside | None:
-    """The busiest thread that runs Python for much of the time and hands nothing over."""
-    return next((one for one in beside if one.running >= _RUNS and not one.hands_over and one.culprit.name), None)
 
 
 @once

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.diagnosis.records import Gap
 from tb_tpuprof.analysis.events.kernel_names import short_name
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.steps.classes import TimeClass
@@ -19,33 +19,6 @@ Int64s = npt.NDArray[np.int64]
 _MOST = 3
 _SHORT_PS = 300 * 10**6
 _MOST_CODES = 500
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Unrecorded time between two things: names of what ends before and begins after it, empty at the step's own start and end.
-
-    `time_ps`: in each step; `first_ps`, `last_ps`: its longest.
-    """
-
-    before: str
-    after: str
-    time_ps: Int64s
-    first_ps: int
-    last_ps: int
-
-    @property
-    def where(self) -> str:
-        """In words."""
-        if self.before and self.after:
-            return f"between `{self.before}` and `{self.after}`"
-        if self.before:
-            return f"between `{self.before}` and the end of the step"
-        return f"before `{self.after}`" if self.after else "throughout the step"
-
-    def of_step(self, number: int) -> Gap:
-        """The same of one step."""
-        return replace(self, time_ps=self.time_ps[number : number + 1])
 
 
 class _Gaps(NamedTuple):

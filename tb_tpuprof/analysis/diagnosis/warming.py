@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.parts import BY_CLASS
+from tb_tpuprof.analysis.diagnosis.records import Warming
 from tb_tpuprof.analysis.events.charging import union_ps
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
@@ -18,21 +17,6 @@ from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.trace.trace import Trace
 
 _LONG = 2.0  # times the median step
-
-
-@dataclass(frozen=True)
-class Warming:
-    """A first step, left out of the shown ones, that took long: how long, the median of the others, and what it did most of that.
-
-    Without a name: compiling before the first step begins.
-    """
-
-    name: str
-    duration_ps: int
-    usual_ps: int
-    cause: Cause
-    cause_ps: int
-    start_ps: int
 
 
 @once

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence
-from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
 from tb_tpuprof.analysis.events.frameworks import PYTORCH, SERVING, TENSORFLOW
 from tb_tpuprof.units import format_fraction, format_time
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.storage.programs import programs_of
 from tb_tpuprof.ingest.storage.files import FileState, read_packed_range, read_range
+from tb_tpuprof.ingest.storage.programs import programs_of
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace

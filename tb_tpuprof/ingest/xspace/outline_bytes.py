@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
-from tb_tpuprof.ingest.storage.programs import STATS
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, Room, fill, is_chrome_trace, is_url, read_range, storage_errors
+from tb_tpuprof.ingest.storage.programs import STATS
 from tb_tpuprof.native import fields, parts, spans
 from tb_tpuprof.native.memory import HUGE_PAGE, on_huge_pages, sparse_bytes
 from tb_tpuprof.trace.wire import read_varint

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.step_calls import Call, Calls
+from tb_tpuprof.analysis.diagnosis.records import Call, Calls, HostEvidence, Part
 from tb_tpuprof.analysis.events.frameworks import JAX, Software
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.trace.trace import Trace

@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.device_evidence import DeviceEvidence, DeviceOp, Exchange, Group, KernelUse
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
+from tb_tpuprof.analysis.diagnosis.records import DeviceEvidence, DeviceOp, Exchange, Group, HostEvidence, KernelUse
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tests.synthetic import Parts, TpuJob, tpu_xspace
 

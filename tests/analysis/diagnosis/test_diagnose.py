@@ -10,12 +10,10 @@ from hypothesis import given, settings
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose, without_waits_for_others
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, shares
-from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
+from tb_tpuprof.analysis.diagnosis.records import Beside, HostEvidence, Period, Warming
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
-from tb_tpuprof.analysis.diagnosis.warming import Warming
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part, trace_of, us

@@ -12,18 +12,11 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
-from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.periodic_parts import Period
-from tb_tpuprof.analysis.diagnosis.pools import Pools
+from tb_tpuprof.analysis.diagnosis.records import Beside, Gap, HostEvidence, Part, Period, Pools, Sync, Warming
 from tb_tpuprof.analysis.diagnosis.rules import rules
 from tb_tpuprof.analysis.diagnosis.rules.periodic import _ordinal
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
-from tb_tpuprof.analysis.diagnosis.warming import Warming
 from tb_tpuprof.analysis.diagnosis.wording import by_culprit, fix_for, listed, most_called, python_option
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
 from tb_tpuprof.analysis.steps.classes import TimeClass

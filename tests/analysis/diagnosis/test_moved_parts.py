@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.moved_parts import behind_waits, between_calls
-from tb_tpuprof.analysis.diagnosis.parts import Part
-from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM, Calls
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap
+from tb_tpuprof.analysis.diagnosis.records import Calls, Gap, Part, Sync
+from tb_tpuprof.analysis.diagnosis.step_calls import EAGER, LAUNCH, MANY, PROGRAM
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows
 
 NONE = columns(0, 0, 0)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.periodic_parts import without_periodic
-from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM, Calls
+from tb_tpuprof.analysis.diagnosis.records import Calls
+from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tests.analysis.diagnosis.drawn import calls, columns, function, part, rows, us
 from tests.builders import PS
 

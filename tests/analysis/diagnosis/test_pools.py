@@ -6,8 +6,8 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.moved_parts import beside_copies, beside_own_python, beside_producers, beside_threads
-from tb_tpuprof.analysis.diagnosis.pools import NO_POOLS, Pools, pools
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
+from tb_tpuprof.analysis.diagnosis.pools import pools
+from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Beside, Pools
 from tests.analysis.diagnosis.drawn import function, part, rows, trace_of
 
 SPIN = function("spin", "work.py", 3)

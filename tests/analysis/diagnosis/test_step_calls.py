@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM, Calls, step_calls
+from tb_tpuprof.analysis.diagnosis.records import Calls
+from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM, step_calls
 from tests.analysis.diagnosis.drawn import calls, trace_of
 
 LEGEND = {

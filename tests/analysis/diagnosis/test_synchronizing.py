@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync, synchronizing
+from tb_tpuprof.analysis.diagnosis.records import Sync
+from tb_tpuprof.analysis.diagnosis.synchronizing import synchronizing
 from tests.analysis.diagnosis.drawn import trace_of, us
 from tests.builders import PS
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
+from tb_tpuprof.analysis.diagnosis.records import Beside
 from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside, ahead_of_device, threads_beside
+from tb_tpuprof.analysis.diagnosis.threads_beside import ahead_of_device, threads_beside
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, build

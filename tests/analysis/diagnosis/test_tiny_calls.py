@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence, host_evidence
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of, us

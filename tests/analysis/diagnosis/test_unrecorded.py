@@ -6,7 +6,8 @@ from hypothesis import given, settings
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.parts import parts
-from tb_tpuprof.analysis.diagnosis.unrecorded import Gap, gaps
+from tb_tpuprof.analysis.diagnosis.records import Gap
+from tb_tpuprof.analysis.diagnosis.unrecorded import gaps
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import columns, rows, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, shown, time_and_share, total

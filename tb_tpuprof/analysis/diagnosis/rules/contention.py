@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Evidence, Finding
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, busy_thread
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.threads_beside import busy_thread
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, gain, time_and_share
 from tb_tpuprof.units import format_fraction
 

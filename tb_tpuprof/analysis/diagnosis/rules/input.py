@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
-from tb_tpuprof.analysis.diagnosis.parts import COMPUTES
+from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
-from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part, Sync
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules import dispatch, synchronization
 from tb_tpuprof.analysis.diagnosis.step_calls import LAUNCH, MANY
-from tb_tpuprof.analysis.diagnosis.synchronizing import Sync
 from tb_tpuprof.analysis.diagnosis.wording import fix_for, python_option, shown, time_and_share, total
 from tb_tpuprof.units import format_time
 

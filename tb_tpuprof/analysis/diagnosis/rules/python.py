@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Finding
+from tb_tpuprof.analysis.diagnosis.records import Beside, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.threads_beside import Beside
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.steps.classes import TimeClass

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_wording import operation
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import time_and_share
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT

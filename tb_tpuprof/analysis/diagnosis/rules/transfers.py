@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import HostEvidence
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
-from tb_tpuprof.analysis.diagnosis.parts import Part
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
 from tb_tpuprof.analysis.diagnosis.rule import Claim, Rule
 from tb_tpuprof.analysis.diagnosis.step_calls import PROGRAM
 from tb_tpuprof.analysis.diagnosis.wording import Fix, by_culprit, fix_for, gain, most_called, python_option, shown, time_and_share, total

@@ -15,7 +15,7 @@ from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import results
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
-from tb_tpuprof.tools.base import Tool
+from tb_tpuprof.tools.tool import Tool
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace

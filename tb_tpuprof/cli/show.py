@@ -15,7 +15,7 @@ from tb_tpuprof.ingest.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.ingest.storage.files import storage_errors
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Tool
+from tb_tpuprof.tools.tool import Tool
 
 _FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.files))
 

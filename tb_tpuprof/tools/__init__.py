@@ -17,7 +17,7 @@ from tb_tpuprof.tools import (
     tpu_compatibility,
     trace_viewer,
 )
-from tb_tpuprof.tools.base import Tool
+from tb_tpuprof.tools.tool import Tool
 
 TOOLS: tuple[Tool, ...] = (
     overview_page.TOOL,

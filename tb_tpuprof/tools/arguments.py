@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
-from tb_tpuprof.tools.base import Availability, Param, Params, ParamValue, Tool
+from tb_tpuprof.tools.base import Availability, Declaration, Param, Params, ParamValue
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
@@ -28,7 +28,7 @@ class Asked:
     is_default: bool = False
 
 
-def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) -> Asked:
+def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | None) -> Asked:
     """The hosts to show: those asked for; else, or for ALL_HOSTS, all (or the first, for a tool that shows one).
 
     Raises HostNotFound where the run has none of them, BadParameter for several where one is shown, ToolUnavailable for a run
@@ -51,7 +51,7 @@ def validate_hosts(tool: Tool, session: Session, hosts: Sequence[str] | None) ->
     return Asked(chosen, tuple(host for host in wanted if host not in known))
 
 
-def lacks_trace(tool: Tool, session: Session) -> Availability:
+def lacks_trace(tool: Declaration, session: Session) -> Availability:
     """Why a tool that needs a trace has nothing to show for a run of programs alone."""
     if tool.needs_trace and session.info.state == "hlo":
         return Availability(f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs (*.hlo_proto.pb).", _TRACE)

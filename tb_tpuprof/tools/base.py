@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -160,8 +159,8 @@ class File:
 
 
 @dataclass(frozen=True)
-class Tool:
-    """A page of the profiler. `view(session, hosts, params)` makes the payload from validated arguments.
+class Declaration:
+    """What a page of the profiler declares. `view(session, hosts, params)` makes the payload from validated arguments.
 
     Without `needs_trace` it has something to show for runs that hold programs alone, too.
     """
@@ -176,27 +175,3 @@ class Tool:
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()
     needs_trace: bool = True
-
-    def run(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object]) -> Payload:
-        """Validate hosts and parameters, then make the payload, of the hosts that can be read; it names the others.
-
-        Raises BadParameter, HostNotFound, ToolUnavailable; TraceFormatError or StorageError as HostsUnreadable where none can be read.
-        """
-        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
-        from tb_tpuprof.tools.unreadable import view_readable
-
-        return view_readable(self, session, validate_hosts(self, session, hosts), validate_params(self.params, params))
-
-    def file(self, session: Session, hosts: Sequence[str] | None, params: Mapping[str, object], form: str) -> tuple[str, Iterable[bytes]]:
-        """One of `files` with its whole name. Raises as `run` does, and StopIteration for a format that it has not."""
-        from tb_tpuprof.tools.arguments import validate_hosts, validate_params
-
-        kind = next(kind for kind in self.files if kind.format == form)
-        name, parts = kind.make(session, validate_hosts(self, session, hosts).hosts, validate_params(self.params, params))
-        return f"{re.sub(r'[^A-Za-z0-9_.()-]+', '_', name)[:150]}.{kind.ending}", parts
-
-    def availability(self, session: Session) -> Availability:
-        """`available`, asked of the hosts that can be read. Raises HostsUnreadable where none can."""
-        from tb_tpuprof.tools.unreadable import available_readable
-
-        return available_readable(self, session)

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.hlo.text.window import text_index
 from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes, hlo_times
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.graph_tables import (
     Timed,
@@ -28,6 +28,7 @@ from tb_tpuprof.tools.graph_tables import (
 )
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
 from tb_tpuprof.tools.sums import summed
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program, Programs
 from tb_tpuprof.units import format_fraction, format_time

@@ -16,10 +16,11 @@ from tb_tpuprof.analysis.hlo.program_kind import kind_of_programs, program_kind
 from tb_tpuprof.analysis.ops.ran_programs import ran_programs
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Column, Diagnostic, NextStep, Param, Params, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.hlo_memory_tables import Steps, allocations_table, blocks_table, live_table, timeline_table
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named, programs_table
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace

@@ -25,12 +25,13 @@ from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Tool, Verdict
+from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, Table, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
 from tb_tpuprof.tools.overview_scalars import Run, environment, scalars
 from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table, Tool
+from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.pod_sentences import apart_text, verdict
@@ -34,6 +34,7 @@ from tb_tpuprof.tools.pod_tables import (
     steps_table,
     stragglers_table,
 )  # fmt: skip
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, told
 
 _HOSTS_TO_ASK = 4

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tb_tpuprof.analysis.steps.diagnostics import Notice
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, ToolUnavailable
 from tb_tpuprof.tools.arguments import Asked, lacks_trace
-from tb_tpuprof.tools.base import Availability, Diagnostic, Params, Payload, Tool
+from tb_tpuprof.tools.base import Availability, Declaration, Diagnostic, Params, Payload
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
@@ -22,7 +22,7 @@ _RECENT_SECONDS = 120
 _NUMBERED = re.compile(r"(.*\D|)(\d{1,6})(\D*)")
 
 
-def view_readable(tool: Tool, session: Session, asked: Asked, params: Params) -> Payload:
+def view_readable(tool: Declaration, session: Session, asked: Asked, params: Params) -> Payload:
     """The tool's payload of the hosts that can be read. Raises HostsUnreadable where none can, and whatever else the view raises."""
     payload, failures = of_readable(session, asked, lambda hosts: tool.view(session, hosts, params))
     notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
@@ -73,7 +73,7 @@ def of_readable(session: Session, asked: Asked, make: Callable[[tuple[str, ...]]
             raise HostsUnreadable(failures)
 
 
-def available_readable(tool: Tool, session: Session) -> Availability:
+def available_readable(tool: Declaration, session: Session) -> Availability:
     """The tool's availability as the hosts that can be read tell. Raises HostsUnreadable where none can."""
     lacking = lacks_trace(tool, session)
     if not lacking:

@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import roofs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import framework_op_stats, hlo_stats, op_profile, overview_page, roofline_model
-from tb_tpuprof.tools.base import Tool
+from tb_tpuprof.tools.tool import Tool
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.tools.drawn_session import session_of
 from tests.tools.test_hlo_stats import cells

@@ -12,7 +12,8 @@ from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import hlo_stats, op_profile, roofline_model
-from tb_tpuprof.tools.base import Payload, Tool
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.tool import Tool
 from tests.conformance.live_compiled import HLO, MEASURES, ROOFLINE
 from tests.conformance.live_devices import Field, table
 from tests.conformance.peer import rows

@@ -14,7 +14,8 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Payload, Tool
+from tb_tpuprof.tools.base import Payload
+from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.unreadable import missing_hosts
 from tests.golden_files import demo_runs
 from tests.synthetic import TpuJob, tpu_xspace

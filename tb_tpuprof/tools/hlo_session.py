@@ -46,8 +46,8 @@ class Found:
 
 def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
     """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
-    first, *others = (*with_them, hlo_ops, roofs, offload_wait_ps)
-    session.map(first, hosts, *others)
+    asked: tuple[Callable[[Trace], Any], ...] = (*with_them, hlo_ops, roofs, offload_wait_ps)
+    session.map(asked[0], hosts, *asked[1:])
     ops = merge_hlo_ops(session.map(hlo_ops, hosts))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)

@@ -15,7 +15,7 @@ NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix fron
 FIND_PYTHON = for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then echo $$python; break; fi; done
 BUILD_REQUIRES = $$(sed -n '/^requires = \[/,/^\]/s/^ *"\(.*\)",$$/\1/p' pyproject.toml)
-NATIVE_SOURCES := $(wildcard tb_tpuprof/native/*.py tb_tpuprof/native/*.pxd)
+NATIVE_SOURCES := $(wildcard tb_tpuprof/native/compiled/*.py tb_tpuprof/native/compiled/*.pxd)
 BUNDLE_SOURCES := $(shell find frontend \( -name node_modules -o -name coverage -o -name dev \) -prune -o -type f ! -name '*.test.*' -print)
 NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
@@ -65,7 +65,7 @@ golden: $(VENV)/.dev $(VENV)/.built ## Write tests/golden/ anew from demo_logs/;
 clean: ## Remove what was built, and .venv
 	rm -rf $(VENV) build dist *.egg-info tb_tpuprof/serve/static frontend/node_modules frontend/coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f tb_tpuprof/native/*.c tb_tpuprof/native/*.so tb_tpuprof/native/*.pyd
+	rm -f tb_tpuprof/native/compiled/*.c tb_tpuprof/native/compiled/*.so tb_tpuprof/native/compiled/*.pyd
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment, with what pyproject.toml names as build requirements (Node among them).
@@ -90,7 +90,7 @@ $(BUNDLE): $(BUNDLE_SOURCES) setup.py | $(NODE_MODULES)
 $(VENV)/.built: $(VENV)/.made setup.py $(NATIVE_SOURCES) | $(BUNDLE)
 	@echo "Compiling and installing tb_tpuprof"
 	@$(PIP) --no-build-isolation --editable .
-	@$(PY) -c 'import glob, sys; glob.glob("tb_tpuprof/native/*.so") or sys.stderr.write("WARNING: no C compiler (or no Python headers): using the slower plain Python decoder.\n")'
+	@$(PY) -c 'import glob, sys; glob.glob("tb_tpuprof/native/compiled/*.so") or sys.stderr.write("WARNING: no C compiler (or no Python headers): using the slower plain Python decoder.\n")'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made | $(BUNDLE)

@@ -25,14 +25,11 @@ STATIC = ROOT / "tb_tpuprof" / "serve" / "static"
 LICENSES = STATIC / "THIRD_PARTY_LICENSES.txt"
 OLDEST_NODE = (20, 19)
 
-NATIVE = (
-    "calling", "cutting", "events", "gathering", "interning", "intervals", "json_events", "numbering", "packing", "pairing", "selection",
-    "sequences", "tallies", "texts", "timeline", "trace_json", "wire",
-)  # fmt: skip
+NATIVE = sorted(path.stem for path in (ROOT / "tb_tpuprof" / "native" / "compiled").glob("[!_]*.py"))
 
 
 class BuildNative(build_ext):
-    """Compiles `tb_tpuprof/native/*.py`, with a warning where that is impossible."""
+    """Compiles `tb_tpuprof/native/compiled/*.py`, with a warning where that is impossible."""
 
     def build_extensions(self) -> None:
         """Translate to C, then compile; a machine without a compiler goes on without."""
@@ -162,6 +159,6 @@ def third_party_licenses(lock: dict[str, dict[str, dict[str, object]]]) -> Itera
 
 if __name__ == "__main__":
     setup(
-        ext_modules=[Extension(f"tb_tpuprof.native.{name}", [f"tb_tpuprof/native/{name}.py"], optional=True) for name in NATIVE],
+        ext_modules=[Extension(f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True) for name in NATIVE],
         cmdclass={"build": Build, "build_ext": BuildNative, "build_frontend": BuildFrontend, "sdist": SourceDistribution},
     )

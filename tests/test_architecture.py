@@ -165,7 +165,7 @@ def test_functions_are_short_and_take_few_parameters() -> None:
         for function in functions(ast.parse(path.read_text("utf-8"))):
             lines, parameters = n_lines(function), n_parameters(function)
             # The compiled loops pass their pointers one by one: C has no frozen dataclass.
-            compiled = path.parent.name == "native"
+            compiled = path.parent.name == "compiled"
             if lines > FUNCTION_LINES or (parameters > PARAMETERS and not compiled):
                 wrong.append(f"{path.relative_to(ROOT)}:{function.lineno}: {lines} lines, {parameters} parameters")
     assert not wrong, "\n".join(wrong)

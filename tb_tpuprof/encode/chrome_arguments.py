@@ -27,7 +27,7 @@ _MADE_HERE = ("_a", END_POSITION)
 
 @dataclass
 class Arguments:
-    """What `EventWriter` is given (native/plain_trace_json.py), and how many events' arguments were too large or no JSON."""
+    """What `EventWriter` is given (native/plain/trace_json.py), and how many events' arguments were too large or no JSON."""
 
     common: npt.NDArray[np.int32]
     stats: tuple[Array, Array, Array, Array]

@@ -4,7 +4,7 @@ import numpy as np
 
 from tb_tpuprof.analysis.events.nesting import event_ends, nest_rows, parents, regions
 from tb_tpuprof.native import enclose, flood, nest
-from tb_tpuprof.native import plain_intervals as plain
+from tb_tpuprof.native.plain import intervals as plain
 from tests.builders import PS, drawing
 
 

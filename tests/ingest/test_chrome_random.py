@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_tpuprof.errors import ProfilerError
-from tb_tpuprof.native import IS_COMPILED, plain_json_events, plain_pairing
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import json_events as plain_json_events
+from tb_tpuprof.native.plain import pairing as plain_pairing
 from tests.ingest.chrome_files import opened, plain_durations, ps, rows
 
 NAMES = st.sampled_from(["a", "b", "kernel<int>", 'q"uote', "back\\slash", "é", "雪\n", ""])
@@ -82,7 +84,7 @@ def _text(raw: bytes) -> str:
 
 
 def same_by_both(data: bytes) -> None:
-    from tb_tpuprof.native import json_events
+    from tb_tpuprof.native.compiled import json_events
 
     array = np.frombuffer(data, np.uint8)
     hot = [b"a", b"kernel<int>"]
@@ -101,7 +103,7 @@ def test_both_scanners_read_the_same(found: list[dict[str, Any]], is_ascii: bool
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(-1, 3)), max_size=40))
 def test_both_pair_up_the_same(found: list[tuple[int, int, int]]) -> None:
-    from tb_tpuprof.native import pairing
+    from tb_tpuprof.native.compiled import pairing
 
     found = sorted(found, key=lambda row: row[0])
     key, kind, name = (

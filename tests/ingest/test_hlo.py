@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tb_tpuprof.errors import ProfilerError, TraceFormatError
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.native import IS_COMPILED, plain_wire
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import wire as plain_wire
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_attributes import DotDims
 from tb_tpuprof.trace.hlo_shape import Layout, Shape

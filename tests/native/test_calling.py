@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_calling, plain_intervals
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import calling as plain_calling
+from tb_tpuprof.native.plain import intervals as plain_intervals
 from tests.native.test_twins import lines, same
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not bu
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import calling
+    from tb_tpuprof.native.compiled import calling
 
     start, duration = (column[: events[2][1]] for column in events[:2])
     parent, _ = plain_intervals.nest(start, start + duration, np.array([0, len(start)]))

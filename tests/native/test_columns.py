@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import IS_COMPILED, plain_numbering, plain_pairing, plain_selection, plain_tallies
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import numbering as plain_numbering
+from tb_tpuprof.native.plain import pairing as plain_pairing
+from tb_tpuprof.native.plain import selection as plain_selection
+from tb_tpuprof.native.plain import tallies as plain_tallies
 from tests.native.test_twins import same
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
@@ -17,7 +21,7 @@ INVERSE = pow(0x9E3779B97F4A7C15, -1, 2**64)  # multiples of it fall into the fi
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.integers(0, 60), max_size=40), st.lists(st.integers(-3, 63), max_size=60), st.booleans(), st.booleans())
 def test_look_up(owner: list[int], rows: list[int], ascends: bool, is_wide: bool) -> None:
-    from tb_tpuprof.native import selection
+    from tb_tpuprof.native.compiled import selection
 
     owners, values = np.array(sorted(owner), np.int32), np.arange(len(owner), dtype=np.int64) * 2**40
     wanted = np.array(sorted(rows) if ascends else rows, np.int64 if is_wide else np.int32)
@@ -29,7 +33,7 @@ def test_look_up(owner: list[int], rows: list[int], ascends: bool, is_wide: bool
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)))), st.integers(0, 3000))
 def test_split(drawn: list[tuple[int, int]], n_more: int) -> None:
-    from tb_tpuprof.native import numbering
+    from tb_tpuprof.native.compiled import numbering
 
     code = np.array([c for c, _ in drawn] + [i % 2 for i in range(n_more)], np.int32)
     values = np.array([v for _, v in drawn] + [i // 2 for i in range(n_more)], np.int64)
@@ -39,7 +43,7 @@ def test_split(drawn: list[tuple[int, int]], n_more: int) -> None:
 
 
 def test_split_of_values_that_collide(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tb_tpuprof.native import numbering
+    from tb_tpuprof.native.compiled import numbering
 
     values = np.array([i * INVERSE * INVERSE % 2**64 for i in range(20_000)], np.uint64).view(np.int64)
     code = np.zeros(len(values), np.int32)
@@ -58,7 +62,7 @@ def test_split_says_which_rows_are_alike() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 3)), max_size=40))
 def test_sums(drawn: list[tuple[int, int, int]]) -> None:
-    from tb_tpuprof.native import tallies
+    from tb_tpuprof.native.compiled import tallies
 
     code = np.array([c for c, _, _ in drawn], np.int32)
     rows = np.cumsum([1 + gap for _, _, gap in drawn]).astype(np.int64)
@@ -77,7 +81,7 @@ def test_sums(drawn: list[tuple[int, int, int]]) -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6))
 def test_extremes(stretches: list[list[int]]) -> None:
-    from tb_tpuprof.native import tallies
+    from tb_tpuprof.native.compiled import tallies
 
     values = np.array([value for stretch in stretches for value in stretch], np.int64)
     cuts = np.cumsum([0, *map(len, stretches)]).astype(np.int64)
@@ -92,7 +96,7 @@ def test_extremes(stretches: list[list[int]]) -> None:
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.integers(-1, 12)), max_size=60), max_size=3), st.integers(0, 600))
 def test_tie(memories: list[list[tuple[bool, int]]], n_kept: int) -> None:
-    from tb_tpuprof.native import pairing
+    from tb_tpuprof.native.compiled import pairing
 
     kept = [(True, 100 + i) for i in range(n_kept)]  # blocks that stay, so that the slots grow
     drawn = [*memories, kept + [(not is_new, address) for is_new, address in reversed(kept)]]
@@ -116,7 +120,7 @@ def test_tie(memories: list[list[tuple[bool, int]]], n_kept: int) -> None:
 
 
 def test_tie_of_addresses_that_collide(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tb_tpuprof.native import pairing
+    from tb_tpuprof.native.compiled import pairing
 
     address = np.array([i * INVERSE % 2**64 for i in range(20_000)] * 2, np.uint64).view(np.int64)
     is_allocation = np.repeat(np.array([1, 0], np.uint8), 20_000)

@@ -37,8 +37,8 @@ def event_of(stats: list[tuple[int, int, int]], is_whole: bool = True) -> bytes:
 
 def gathered(stats_of: Callable[[int], Stats], is_whole: Callable[[int], bool]) -> tuple[GatheredStats, list[tuple[int, int, int]]]:
     """What a decoder gathers of N events, and what it should have: (owner, kind, value)."""
-    from tb_tpuprof.native.events import Decoder
-    from tb_tpuprof.native.gathering import IdMap
+    from tb_tpuprof.native.compiled.events import Decoder
+    from tb_tpuprof.native.compiled.gathering import IdMap
 
     columns = tuple(np.zeros(N, dtype) for dtype in (np.int64, np.int64, np.int32, np.uint32))
     decoder = Decoder(columns, 1)
@@ -113,8 +113,8 @@ def test_what_is_expected_of_the_next_stats_changes_nothing(
     sorts: list[list[tuple[int, int, int]]], order: list[int], malformed: set[int], keeps: tuple[list[int], list[int]]
 ) -> None:
     """Events of a few sorts in any order, some malformed, of two planes in which the same ids are of different keys."""
-    from tb_tpuprof.native.events import Decoder
-    from tb_tpuprof.native.gathering import IdMap
+    from tb_tpuprof.native.compiled.events import Decoder
+    from tb_tpuprof.native.compiled.gathering import IdMap
 
     columns = tuple(np.zeros(len(order), dtype) for dtype in (np.int64, np.int64, np.int32, np.uint32))
     decoder, ids, rows = Decoder(columns, 5), np.array(IDS, np.int64), np.arange(len(IDS), dtype=np.int32)

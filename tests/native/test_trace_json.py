@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tb_tpuprof.native import IS_COMPILED, plain_trace_json
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import trace_json as plain_trace_json
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 
@@ -44,7 +45,7 @@ def writer_input(chance: random.Random, n: int) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rows(seed: int) -> None:
-    from tb_tpuprof.native import trace_json
+    from tb_tpuprof.native.compiled import trace_json
 
     chance = random.Random(seed)
     given = writer_input(chance, 60)
@@ -83,7 +84,7 @@ def some_objects(chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_members_of_objects(seed: int) -> None:
-    from tb_tpuprof.native import trace_json
+    from tb_tpuprof.native.compiled import trace_json
 
     chance = random.Random(seed)
     whole = bytearray(some_objects(chance))
@@ -116,7 +117,7 @@ def test_members_of_objects(seed: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_strict_json(text: str, is_kept: bool) -> None:
-    from tb_tpuprof.native import trace_json
+    from tb_tpuprof.native.compiled import trace_json
 
     data = np.frombuffer(f'{{"args":{text},"x":1}}'.encode(), np.uint8)
     for module in (trace_json, plain_trace_json):

@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.native import (
-    IS_COMPILED,
-    plain_intervals,
-    plain_numbering,
-    plain_packing,
-    plain_sequences,
-    plain_tallies,
-    plain_timeline,
-    plain_wire,
-)
+from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.native.plain import intervals as plain_intervals
+from tb_tpuprof.native.plain import numbering as plain_numbering
+from tb_tpuprof.native.plain import packing as plain_packing
+from tb_tpuprof.native.plain import sequences as plain_sequences
+from tb_tpuprof.native.plain import tallies as plain_tallies
+from tb_tpuprof.native.plain import timeline as plain_timeline
+from tb_tpuprof.native.plain import wire as plain_wire
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))
@@ -48,7 +46,7 @@ def same(left: Any, right: Any) -> bool:
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import intervals
+    from tb_tpuprof.native.compiled import intervals
 
     start, duration, offsets = events
     n = len(start)
@@ -84,7 +82,8 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import plain_selection, selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+    from tb_tpuprof.native.compiled import selection
 
     start, duration, offsets = events
     n = len(start)
@@ -104,7 +103,8 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12), st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12))
 def test_ids(known: list[int], sought: list[int]) -> None:
-    from tb_tpuprof.native import plain_selection, selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+    from tb_tpuprof.native.compiled import selection
 
     ids, wanted = np.array(known, np.int64), np.array([*sought, *known], np.int64)
     order = np.argsort(ids, kind="stable")
@@ -116,7 +116,8 @@ def test_ids(known: list[int], sought: list[int]) -> None:
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import plain_selection, selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+    from tb_tpuprof.native.compiled import selection
 
     start, duration, offsets = events
     n, n_hubs = max(len(start), 1), data.draw(st.integers(1, 5))
@@ -133,7 +134,8 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 @settings(deadline=None, max_examples=200)
 @given(lines())
 def test_last_end(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    from tb_tpuprof.native import plain_tallies, tallies
+    from tb_tpuprof.native.plain import tallies as plain_tallies
+    from tb_tpuprof.native.compiled import tallies
 
     start, duration, _ = events
     expected = max((a + max(d, 1) for a, d in zip(start.tolist(), duration.tolist(), strict=True)), default=0)
@@ -159,7 +161,7 @@ def dense_lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @settings(deadline=None, max_examples=300)
 @given(st.one_of(lines(), dense_lines()), st.integers(-5, 2_000), st.integers(1, 2_000), st.integers(1, 200))
 def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, length: int, pixel: int) -> None:
-    from tb_tpuprof.native import timeline
+    from tb_tpuprof.native.compiled import timeline
 
     start, duration, offsets = events
     depth = np.empty(len(start), np.uint16)
@@ -188,7 +190,7 @@ def test_boxes(events: tuple[np.ndarray, np.ndarray, np.ndarray], begin: int, le
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native.compiled import sequences
 
     start, duration, _ = events
     n, n_labels = len(start), 4
@@ -210,7 +212,7 @@ def test_runs(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataOb
 
 
 def test_runs_of_scopes() -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native.compiled import sequences
 
     events = np.array([0, 10, 20, 30]), np.array([8, 18, 28, 38]), np.array([1, 0, 0, 0], np.uint8), np.arange(100, 104, dtype=np.int32)
     keys = np.array([[0, 2], [0, 3], [1, 3], [-1, -1]], np.int32)  # a/x a/y b/y and none
@@ -223,14 +225,14 @@ def test_runs_of_scopes() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.lists(NUMBERS, max_size=60), st.integers(0, 9000))
 def test_number(few: list[int], n_more: int) -> None:
-    from tb_tpuprof.native import numbering
+    from tb_tpuprof.native.compiled import numbering
 
     values = np.array([*few, *range(n_more), *few], np.int64)
     assert same(numbering.number(values), plain_numbering.number(values))
 
 
 def test_number_of_values_that_collide() -> None:
-    from tb_tpuprof.native import numbering
+    from tb_tpuprof.native.compiled import numbering
 
     inverse = pow(0x9E3779B97F4A7C15, -1, 2**64)  # all of these fall into the first slots of the table
     values = np.array([i * inverse % 2**64 for i in range(40_000)], np.uint64).view(np.int64)
@@ -240,7 +242,7 @@ def test_number_of_values_that_collide() -> None:
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native.compiled import sequences
 
     start, _, offsets = events
     n = len(start)
@@ -252,7 +254,8 @@ def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Da
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 4), st.integers(-1, 4)), max_size=25), st.data())
 def test_replay(events: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    from tb_tpuprof.native import plain_sequences, sequences
+    from tb_tpuprof.native.plain import sequences as plain_sequences
+    from tb_tpuprof.native.compiled import sequences
 
     columns = tuple(np.array([event[i] for event in events], dtype) for i, dtype in enumerate((np.int64, np.int32, np.int32)))
     root, size, unpadded = (np.array(data.draw(st.lists(st.integers(0, 4), min_size=5, max_size=5)), np.int64) for _ in range(3))
@@ -262,7 +265,7 @@ def test_replay(events: list[tuple[int, int, int]], data: st.DataObject) -> None
 @settings(deadline=None, max_examples=200)
 @given(lines())
 def test_in_order(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    from tb_tpuprof.native import sequences
+    from tb_tpuprof.native.compiled import sequences
 
     start, duration, offsets = events
     for first, last in itertools.pairwise(offsets.tolist()):
@@ -275,7 +278,7 @@ def test_in_order(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native import tallies
+    from tb_tpuprof.native.compiled import tallies
 
     start, duration, offsets = events
     n = len(start)
@@ -302,7 +305,8 @@ def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=60), st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=6), st.data())
 def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject) -> None:
-    from tb_tpuprof.native import interning, wire
+    from tb_tpuprof.native.compiled import interning
+    from tb_tpuprof.native.compiled import wire
     from tests.ingest.hlo_protos import message
 
     if draw.draw(st.booleans()):
@@ -335,7 +339,7 @@ RECORD = st.dictionaries(st.integers(1, 4), st.one_of(st.integers(0, 5), st.just
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.lists(RECORD, max_size=4), max_size=5), st.binary(max_size=6), st.lists(st.integers(-1, 1), min_size=12, max_size=12))
 def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[int]) -> None:
-    from tb_tpuprof.native import wire
+    from tb_tpuprof.native.compiled import wire
     from tests.ingest.hlo_protos import message
 
     parts = [message({1: own, 2: 3}) + damage for own in records]
@@ -355,7 +359,8 @@ def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[
     st.integers(1, 4),
 )
 def test_match(made: list[tuple[int, int]], used: list[tuple[int, int]], crowd: int) -> None:
-    from tb_tpuprof.native import plain_selection, selection
+    from tb_tpuprof.native.plain import selection as plain_selection
+    from tb_tpuprof.native.compiled import selection
 
     keys = [np.array([(block << 32) + low for block, low in side], np.int64) for side in (made, used)]
     found = selection.match(*keys, crowd)
@@ -363,7 +368,7 @@ def test_match(made: list[tuple[int, int]], used: list[tuple[int, int]], crowd: 
 
 
 def test_scattered_keys_are_not_counted() -> None:
-    from tb_tpuprof.native import selection
+    from tb_tpuprof.native.compiled import selection
 
     assert selection.match(np.array([0, 2**31], np.int64), np.array([2**31], np.int64), 64) is None
     assert selection.match(np.array([-(2**63), 2**63 - 1], np.int64), np.array([1], np.int64), 64) is None
@@ -372,7 +377,7 @@ def test_scattered_keys_are_not_counted() -> None:
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.floats(), max_size=30), st.lists(NUMBERS, max_size=30), st.integers(0, 10), st.integers(1, 2**62))
 def test_listed(reals: list[float], whole: list[int], shift: int, base: int) -> None:
-    from tb_tpuprof.native import packing
+    from tb_tpuprof.native.compiled import packing
 
     bits = np.array(whole, np.int64).view(np.float64)
     near = np.nextafter(np.array([2.0 ** (base % 2098 - 1074), 10.0 ** (base % 632 - 323)]), 0.0)
@@ -385,7 +390,7 @@ def test_listed(reals: list[float], whole: list[int], shift: int, base: int) -> 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.integers(-(10**6), 10**6), max_size=30), st.integers(1, 10**9), st.integers(0, 10**9), st.booleans())
 def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> None:
-    from tb_tpuprof.native import packing
+    from tb_tpuprof.native.compiled import packing
 
     numbers = np.array(values, np.int64) * (scale if abs(base) % 2 else 1) + base
     assert packing.packed(numbers, is_delta) == plain_packing.packed(numbers, is_delta)
@@ -421,7 +426,7 @@ def test_deflated_codes_stay_within_their_limits() -> None:
 
 def assert_unpacks(data: bytes) -> None:
     """What both twins make of the bytes holds the same, ends on a byte, and is not much larger; nor is ours than zlib's."""
-    from tb_tpuprof.native import packing
+    from tb_tpuprof.native.compiled import packing
 
     found = [twin.deflated(data) for twin in (packing, plain_packing)]
     for blocks in found:
@@ -434,7 +439,7 @@ def assert_unpacks(data: bytes) -> None:
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5000), st.integers(0, 20_000))
 def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
-    from tb_tpuprof.native import packing
+    from tb_tpuprof.native.compiled import packing
 
     rng = np.random.default_rng(seed)
     n = 40

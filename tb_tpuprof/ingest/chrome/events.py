@@ -65,7 +65,7 @@ class Texts:
 
 @dataclass
 class RawEvents:
-    """Columns as the scanner gives them (native/plain_json_events.py); `start_ps` is on the trace's clock, `usable` where it has one."""
+    """Columns as the scanner gives them (native/plain/json_events.py); `start_ps` is on the trace's clock, `usable` where it has one."""
 
     columns: dict[str, Ints]
     values: dict[str, Ints]

@@ -20,7 +20,7 @@ from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
 from tb_tpuprof.ingest.chrome.events import MAX_EVENTS, WANTED, RawEvents, Texts, times_of
 from tb_tpuprof.ingest.storage.source import event_arguments
 from tb_tpuprof.native import fields, intern, parts, spans
-from tb_tpuprof.native.plain_json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
+from tb_tpuprof.native.plain.json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace, TraceSource
 from tb_tpuprof.trace.wire import read_varint

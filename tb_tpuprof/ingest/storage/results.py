@@ -115,14 +115,14 @@ def _path(state: FileState, functions: Sequence[Function]) -> str:
 @cache
 def code_fingerprint() -> str:
     """A hash of the code that results are made by: another version's are computed anew."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     parts = [package / "settings.py", package / "units.py"]
     for name in ("analysis", "ingest", "native", "trace"):
-        parts += sorted((package / name).glob("*.py"))
+        parts += sorted((package / name).rglob("*.py"))
     found = hashlib.sha256(b"compiled" if IS_COMPILED else b"plain")
     for part in parts:
         with contextlib.suppress(OSError):
-            found.update(part.name.encode() + b"\0" + part.read_bytes())
+            found.update(str(part.relative_to(package)).encode() + b"\0" + part.read_bytes())
     return found.hexdigest()
 
 

@@ -22,10 +22,10 @@ from tb_tpuprof.ingest.xspace import ordering
 from tb_tpuprof.ingest.xspace.counter_lines import is_counter_line, with_counters
 from tb_tpuprof.ingest.xspace.lines import LineParts, LineReader, PlaneParts, find_lines
 from tb_tpuprof.ingest.xspace.stat_columns import GatheredStats
-from tb_tpuprof.native.events import Decoder
-from tb_tpuprof.native.gathering import IdMap
-from tb_tpuprof.native.interning import intern, joined
-from tb_tpuprof.native.wire import fields, spans
+from tb_tpuprof.native.compiled.events import Decoder
+from tb_tpuprof.native.compiled.gathering import IdMap
+from tb_tpuprof.native.compiled.interning import intern, joined
+from tb_tpuprof.native.compiled.wire import fields, spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings, find_bytes

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from tb_tpuprof import threads
 from tb_tpuprof.ingest.storage.files import FileBytes, Room
-from tb_tpuprof.native.cutting import Cutter
-from tb_tpuprof.native.events import Decoder
-from tb_tpuprof.native.wire import spans
+from tb_tpuprof.native.compiled.cutting import Cutter
+from tb_tpuprof.native.compiled.events import Decoder
+from tb_tpuprof.native.compiled.wire import spans
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table

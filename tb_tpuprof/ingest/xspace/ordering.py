@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.native.events import AGGREGATE_START
+from tb_tpuprof.native.compiled.events import AGGREGATE_START
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table

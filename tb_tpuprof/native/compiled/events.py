@@ -8,8 +8,8 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.string import memcpy
-from cython.cimports.tb_tpuprof.native.gathering import Gathered, IdMap, Slot, StatRow
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field, short_varint, varint
+from cython.cimports.tb_tpuprof.native.compiled.gathering import Gathered, IdMap, Slot, StatRow
+from cython.cimports.tb_tpuprof.native.compiled.varint import Field, read_field, short_varint, varint
 
 # An event that counts occurrences has no place in time; its row's start is AGGREGATE - occurrences.
 AGGREGATE_START = -(1 << 62)

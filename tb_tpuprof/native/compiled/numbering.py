@@ -5,7 +5,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint64_t
 
-from tb_tpuprof.native import plain_numbering
+from tb_tpuprof.native.plain import numbering as plain_numbering
 
 Whole = cython.fused_type(int32_t, int64_t)
 GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)

@@ -8,7 +8,7 @@ out of bounds. The twin is `plain_wire.py`.
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+from cython.cimports.tb_tpuprof.native.compiled.varint import Field, read_field
 
 from tb_tpuprof.native.memory import new_array
 

@@ -5,7 +5,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
 
-from tb_tpuprof.native import plain_pairing
+from tb_tpuprof.native.plain import pairing as plain_pairing
 
 REACH = cython.declare(int64_t, 256)
 GOLDEN = cython.declare(uint64_t, 0x9E3779B97F4A7C15)

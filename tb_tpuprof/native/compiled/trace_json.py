@@ -8,8 +8,8 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
 from cython.cimports.libc.stdio import snprintf
 from cython.cimports.libc.stdlib import free, realloc, strtod
 from cython.cimports.libc.string import memcmp, memcpy
-from cython.cimports.tb_tpuprof.native.json_lex import skip, space, space_or_comma, string_end
-from cython.cimports.tb_tpuprof.native.json_valid import is_valid
+from cython.cimports.tb_tpuprof.native.compiled.json_lex import skip, space, space_or_comma, string_end
+from cython.cimports.tb_tpuprof.native.compiled.json_valid import is_valid
 
 X, INSTANT, START, END, STEP_N, FLOW_FROM, FLOW_TO = 88, 105, 98, 101, 110, 115, 102
 ROOM = cython.declare(int64_t, 512)  # of a row without its texts

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from tb_tpuprof.native.huffman cimport code_lengths, codes_of
+from tb_tpuprof.native.compiled.huffman cimport code_lengths, codes_of
 
 cdef enum:
     BLOCK_BYTES = 16384

@@ -7,9 +7,9 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringA
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
-from cython.cimports.tb_tpuprof.native.decimal import LOWEST, MOST_CHARACTERS, put_double, put_whole
-from cython.cimports.tb_tpuprof.native.deflate import Writer, deflate_all, deflated_room
-from cython.cimports.tb_tpuprof.native.prefetch import prefetch
+from cython.cimports.tb_tpuprof.native.compiled.decimal import LOWEST, MOST_CHARACTERS, put_double, put_whole
+from cython.cimports.tb_tpuprof.native.compiled.deflate import Writer, deflate_all, deflated_room
+from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 Listed = cython.fused_type(int64_t, cython.double)

@@ -10,7 +10,7 @@ Only the headers of fields are looked at, so that a file can be walked through a
 import cython
 import numpy as np
 from cython.cimports.libc.stdint import int64_t, uint8_t
-from cython.cimports.tb_tpuprof.native.varint import Field, read_field
+from cython.cimports.tb_tpuprof.native.compiled.varint import Field, read_field
 
 HEADER_BYTES = cython.declare(int64_t, 20)  # of a tag and a size or number, at most
 

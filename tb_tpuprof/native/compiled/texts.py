@@ -6,7 +6,7 @@ import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
 from cython.cimports.libc.stdlib import free, malloc, realloc
 from cython.cimports.libc.string import memcmp, memcpy, memset
-from cython.cimports.tb_tpuprof.native.json_lex import hash_bytes
+from cython.cimports.tb_tpuprof.native.compiled.json_lex import hash_bytes
 
 MAX_SLOTS = cython.declare(int64_t, 1 << 31)
 

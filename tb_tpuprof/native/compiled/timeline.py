@@ -6,7 +6,7 @@ import numpy as np
 from cython.cimports.cpython.buffer import Py_buffer, PyBuffer_FillInfo
 from cython.cimports.libc.stdint import int32_t, int64_t, uint16_t
 from cython.cimports.libc.stdlib import free, realloc
-from cython.cimports.tb_tpuprof.native.prefetch import prefetch
+from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
 
 Box = cython.struct(start=int64_t, duration=int64_t, longest=int64_t, row=int32_t, event=int32_t, n_merged=int32_t, unused=int32_t)
 FAN_BITS = cython.declare(cython.int, 3)

@@ -8,7 +8,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint64_t
 from cython.cimports.libc.string import memcmp, memset
-from cython.cimports.tb_tpuprof.native.json_lex import (
+from cython.cimports.tb_tpuprof.native.compiled.json_lex import (
     bare,
     hash_bytes,
     read_number,
@@ -18,7 +18,7 @@ from cython.cimports.tb_tpuprof.native.json_lex import (
     space_or_comma,
     string_end,
 )  # fmt: skip
-from cython.cimports.tb_tpuprof.native.texts import Texts
+from cython.cimports.tb_tpuprof.native.compiled.texts import Texts
 
 EventRow = cython.struct(
     at=int64_t, us=int64_t, duration_ps=int64_t, id=int64_t, rest_ps=int32_t, name=int32_t, cat=int32_t, pid=int32_t, tid=int32_t,

@@ -30,7 +30,7 @@ def test_every_tool_has_a_view() -> None:
 
 
 def test_every_tool_has_its_own_module_folder_document_and_test() -> None:
-    assert {tool.view.__module__ for tool in TOOLS} == {f"tb_tpuprof.tools.{name}" for name in NAMES}
+    assert {tool.view.__module__.removesuffix(".view") for tool in TOOLS} == {f"tb_tpuprof.tools.{name}" for name in NAMES}
     assert {path.name for path in (ROOT / "frontend" / "src" / "tools").iterdir() if path.is_dir()} == NAMES
     assert {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} == NAMES
     for folder in ("tools", "browser"):

@@ -113,7 +113,7 @@ def test_an_outline_has_programs_and_hardware_without_events(tmp_path: Path) -> 
 
 
 def test_the_memory_viewer_reads_no_events_of_large_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.tools.memory_viewer.QUICK_BYTES", 0)
+    monkeypatch.setattr("tb_tpuprof.tools.memory_viewer.view.QUICK_BYTES", 0)
     large_program(tmp_path, 500)
     session = Session(str(tmp_path), cache=False)
     payload = get_tool("memory_viewer").run(session, None, {})

@@ -10,7 +10,10 @@ import pytest
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, input_pipeline_analyzer, kernel_stats, memory_profile, overview_page
+from tb_tpuprof.tools import framework_op_stats, hlo_stats, kernel_stats
+from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
+from tb_tpuprof.tools.memory_profile import view as memory_profile
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tests.conformance.live_devices import table
 from tests.synthetic import PS_PER_US, step_spans, write_run
 from tests.synthetic_devices import KERNELS

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
 from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.native import nest
 from tb_tpuprof.tools.trace_hosts import HostView
-from tb_tpuprof.tools.trace_window import Window
+from tb_tpuprof.tools.trace_viewer.window import Window
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.trace import Trace

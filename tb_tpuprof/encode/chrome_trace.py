@@ -23,8 +23,8 @@ from tb_tpuprof.native import EventWriter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.arguments import validate_hosts, validate_params
 from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
-from tb_tpuprof.tools.trace_viewer import TOOL, window_of
-from tb_tpuprof.tools.trace_window import Chosen, Window
+from tb_tpuprof.tools.trace_viewer.view import TOOL, window_of
+from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
 from tb_tpuprof.tools.unreadable import of_readable
 
 MAX_EVENTS = 2_000_000

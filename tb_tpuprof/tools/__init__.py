@@ -1,39 +1,37 @@
 """The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
 
 from tb_tpuprof.errors import ToolNotFound
-from tb_tpuprof.tools import (
-    framework_op_stats,
-    graph_viewer,
-    hlo_stats,
-    input_pipeline_analyzer,
-    kernel_stats,
-    memory_profile,
-    memory_viewer,
-    op_profile,
-    overview_page,
-    pod_viewer,
-    roofline_model,
-    tf_data_bottleneck_analysis,
-    tpu_compatibility,
-    trace_viewer,
-)
+from tb_tpuprof.tools.framework_op_stats import TOOL as FRAMEWORK_OP_STATS
+from tb_tpuprof.tools.graph_viewer.view import TOOL as GRAPH_VIEWER
+from tb_tpuprof.tools.hlo_stats import TOOL as HLO_STATS
+from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT_PIPELINE_ANALYZER
+from tb_tpuprof.tools.kernel_stats import TOOL as KERNEL_STATS
+from tb_tpuprof.tools.memory_profile.view import TOOL as MEMORY_PROFILE
+from tb_tpuprof.tools.memory_viewer.view import TOOL as MEMORY_VIEWER
+from tb_tpuprof.tools.op_profile.view import TOOL as OP_PROFILE
+from tb_tpuprof.tools.overview_page.view import TOOL as OVERVIEW_PAGE
+from tb_tpuprof.tools.pod_viewer.view import TOOL as POD_VIEWER
+from tb_tpuprof.tools.roofline_model import TOOL as ROOFLINE_MODEL
+from tb_tpuprof.tools.tf_data_bottleneck_analysis import TOOL as TF_DATA_BOTTLENECK_ANALYSIS
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.tools.tpu_compatibility.view import TOOL as TPU_COMPATIBILITY
+from tb_tpuprof.tools.trace_viewer.view import TOOL as TRACE_VIEWER
 
 TOOLS: tuple[Tool, ...] = (
-    overview_page.TOOL,
-    input_pipeline_analyzer.TOOL,
-    tf_data_bottleneck_analysis.TOOL,
-    trace_viewer.TOOL,
-    framework_op_stats.TOOL,
-    kernel_stats.TOOL,
-    op_profile.TOOL,
-    hlo_stats.TOOL,
-    roofline_model.TOOL,
-    memory_profile.TOOL,
-    memory_viewer.TOOL,
-    graph_viewer.TOOL,
-    tpu_compatibility.TOOL,
-    pod_viewer.TOOL,
+    OVERVIEW_PAGE,
+    INPUT_PIPELINE_ANALYZER,
+    TF_DATA_BOTTLENECK_ANALYSIS,
+    TRACE_VIEWER,
+    FRAMEWORK_OP_STATS,
+    KERNEL_STATS,
+    OP_PROFILE,
+    HLO_STATS,
+    ROOFLINE_MODEL,
+    MEMORY_PROFILE,
+    MEMORY_VIEWER,
+    GRAPH_VIEWER,
+    TPU_COMPATIBILITY,
+    POD_VIEWER,
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from tb_tpuprof.analysis.overview.live import LiveSample
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.session import Session, measure
-from tb_tpuprof.tools import overview_page
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tests.ingest.xspaces import small_xspace
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace
 

@@ -7,7 +7,9 @@ import pytest
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import roofs
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, op_profile, overview_page, roofline_model
+from tb_tpuprof.tools import framework_op_stats, hlo_stats, roofline_model
+from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tb_tpuprof.tools.tool import Tool
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.tools.drawn_session import session_of

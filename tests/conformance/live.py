@@ -22,8 +22,10 @@ from typing import Any
 from bench.environments import peer_python
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, kernel_stats, memory_profile, overview_page
+from tb_tpuprof.tools import framework_op_stats, kernel_stats
 from tb_tpuprof.tools.base import Payload, Table
+from tb_tpuprof.tools.memory_profile import view as memory_profile
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tests import synthetic_unlike
 from tests.conformance import live_compiled, live_corpus, live_devices, live_pods
 from tests.conformance.peer import rows
@@ -323,7 +325,7 @@ def compare(run: Path, answers: Row) -> list[Compared]:
     found += [Compared("pod_viewer", *field) for field in live_pods.pods(session, answers["pod_viewer"])]
     found += overview(overview_page.TOOL.run(session, None, {}), answers["overview_page"], is_tpu)
     found += operations(framework_op_stats.TOOL.run(session, None, {"idle": True}), answers["framework_op_stats"], is_tpu)
-    analyzer = "tb_tpuprof.tools.input_pipeline_analyzer"
+    analyzer = "tb_tpuprof.tools.input_pipeline_analyzer.view"
     if find_spec(analyzer):
         payload = import_module(analyzer).TOOL.run(session, None, {})
         found += input_pipeline(payload, answers["input_pipeline_analyzer"], is_tpu)

@@ -8,7 +8,7 @@ from typing import Any
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import pod_viewer
+from tb_tpuprof.tools.pod_viewer import view as pod_viewer
 from tests.conformance.live_devices import Field, table
 
 PS_PER_US = 1_000_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.tools.op_profile import TOOL
+from tb_tpuprof.tools.op_profile.view import TOOL
 from tests.conformance.peer import answer, open_session
 from tests.conformance.test_hlo_stats import RUNS, TPU
 from tests.tools.test_hlo_stats import cells

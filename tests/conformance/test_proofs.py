@@ -16,15 +16,11 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import (
-    framework_op_stats,
-    hlo_stats,
-    input_pipeline_analyzer,
-    memory_profile,
-    op_profile,
-    overview_page,
-    roofline_model,
-)
+from tb_tpuprof.tools import framework_op_stats, hlo_stats, roofline_model
+from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
+from tb_tpuprof.tools.memory_profile import view as memory_profile
+from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tb_tpuprof.tools.why import diagnosis
 from tests.builders import drawing
 from tests.conformance.live_devices import table

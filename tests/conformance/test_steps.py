@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.waits import SAID_BY_PYTHON
-from tb_tpuprof.tools.overview_page import TOOL
+from tb_tpuprof.tools.overview_page.view import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
 

@@ -20,7 +20,8 @@ from tb_tpuprof.ingest.storage.kinds import kind_of_bytes, kind_of_name
 from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.native import IS_COMPILED, fields
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import graph_viewer, memory_viewer
+from tb_tpuprof.tools.graph_viewer import view as graph_viewer
+from tb_tpuprof.tools.memory_viewer import view as memory_viewer
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.hlo_protos import array, instruction, message, varint
 from tests.ingest.other_files import MS, OLD_TRACE, OPERATIONS, OVERVIEW, event, resource, trace_proto

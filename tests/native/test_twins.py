@@ -82,8 +82,8 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native.plain import selection as plain_selection
     from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
 
     start, duration, offsets = events
     n = len(start)
@@ -103,8 +103,8 @@ def test_selection(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12), st.lists(st.one_of(st.integers(0, 12), NUMBERS), max_size=12))
 def test_ids(known: list[int], sought: list[int]) -> None:
-    from tb_tpuprof.native.plain import selection as plain_selection
     from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
 
     ids, wanted = np.array(known, np.int64), np.array([*sought, *known], np.int64)
     order = np.argsort(ids, kind="stable")
@@ -116,8 +116,8 @@ def test_ids(known: list[int], sought: list[int]) -> None:
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:
-    from tb_tpuprof.native.plain import selection as plain_selection
     from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
 
     start, duration, offsets = events
     n, n_hubs = max(len(start), 1), data.draw(st.integers(1, 5))
@@ -134,8 +134,8 @@ def test_telling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 @settings(deadline=None, max_examples=200)
 @given(lines())
 def test_last_end(events: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    from tb_tpuprof.native.plain import tallies as plain_tallies
     from tb_tpuprof.native.compiled import tallies
+    from tb_tpuprof.native.plain import tallies as plain_tallies
 
     start, duration, _ = events
     expected = max((a + max(d, 1) for a, d in zip(start.tolist(), duration.tolist(), strict=True)), default=0)
@@ -254,8 +254,8 @@ def test_by_start(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Da
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 4), st.integers(-1, 4)), max_size=25), st.data())
 def test_replay(events: list[tuple[int, int, int]], data: st.DataObject) -> None:
-    from tb_tpuprof.native.plain import sequences as plain_sequences
     from tb_tpuprof.native.compiled import sequences
+    from tb_tpuprof.native.plain import sequences as plain_sequences
 
     columns = tuple(np.array([event[i] for event in events], dtype) for i, dtype in enumerate((np.int64, np.int32, np.int32)))
     root, size, unpadded = (np.array(data.draw(st.lists(st.integers(0, 4), min_size=5, max_size=5)), np.int64) for _ in range(3))
@@ -305,8 +305,7 @@ def test_tallies(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=60), st.lists(st.tuples(st.integers(-2, 70), st.integers(-2, 70)), max_size=6), st.data())
 def test_wire(data: bytes, messages: list[tuple[int, int]], draw: st.DataObject) -> None:
-    from tb_tpuprof.native.compiled import interning
-    from tb_tpuprof.native.compiled import wire
+    from tb_tpuprof.native.compiled import interning, wire
     from tests.ingest.hlo_protos import message
 
     if draw.draw(st.booleans()):
@@ -359,8 +358,8 @@ def test_records(records: list[list[dict[int, Any]]], damage: bytes, rows: list[
     st.integers(1, 4),
 )
 def test_match(made: list[tuple[int, int]], used: list[tuple[int, int]], crowd: int) -> None:
-    from tb_tpuprof.native.plain import selection as plain_selection
     from tb_tpuprof.native.compiled import selection
+    from tb_tpuprof.native.plain import selection as plain_selection
 
     keys = [np.array([(block << 32) + low for block, low in side], np.int64) for side in (made, used)]
     found = selection.match(*keys, crowd)

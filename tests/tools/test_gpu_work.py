@@ -7,7 +7,8 @@ import pytest
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import framework_op_stats, hlo_stats, overview_page, roofline_model
+from tb_tpuprof.tools import framework_op_stats, hlo_stats, roofline_model
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import PlaneWriter, Stat, write_run
 from tests.tools.test_hlo_stats import cells

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import hlo_stats, op_profile, overview_page, roofline_model
+from tb_tpuprof.tools import hlo_stats, roofline_model
+from tb_tpuprof.tools.op_profile import view as op_profile
+from tb_tpuprof.tools.overview_page import view as overview_page
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.tools.drawn_session import session_of
 from tests.tools.test_hlo_stats import cells

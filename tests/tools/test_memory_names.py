@@ -9,8 +9,8 @@ import pytest
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.memory_profile import TOOL as PROFILE
-from tb_tpuprof.tools.memory_viewer import TOOL as VIEWER
+from tb_tpuprof.tools.memory_profile.view import TOOL as PROFILE
+from tb_tpuprof.tools.memory_viewer.view import TOOL as VIEWER
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import PlaneWriter, TpuJob, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, memory_xspace

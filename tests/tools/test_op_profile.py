@@ -8,7 +8,7 @@ import pytest
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.op_profile import TOOL
+from tb_tpuprof.tools.op_profile.view import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import array, computation, instruction, proto

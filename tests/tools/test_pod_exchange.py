@@ -8,7 +8,7 @@ import pytest
 
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Payload
-from tb_tpuprof.tools.pod_viewer import TOOL
+from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, proto
 from tests.pod_drawing import N_STEPS, drawn_pod

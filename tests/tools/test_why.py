@@ -8,7 +8,7 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.findings_tables import _MEANINGS, cause_color
-from tb_tpuprof.tools.overview_page import TOOL
+from tb_tpuprof.tools.overview_page.view import TOOL
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of, title_of
 from tests.builders import drawing
 from tests.golden_files import ROOT, demo_runs

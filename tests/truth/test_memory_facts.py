@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tb_tpuprof.tools import memory_viewer
+from tb_tpuprof.tools.memory_viewer import view as memory_viewer
 from tests.truth.runner import Truth, profiled
 
 WORD = 64  # XLA:CPU aligns what it allocates

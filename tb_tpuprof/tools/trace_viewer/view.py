@@ -8,11 +8,11 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Payload, Scalar, Table
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.trace_details import event_answer, neighbour_answer
-from tb_tpuprof.tools.trace_flows import flows_table
 from tb_tpuprof.tools.trace_hosts import View, hosts_table, open_view
-from tb_tpuprof.tools.trace_questions import minimap_answer, search_answer, totals_answer
-from tb_tpuprof.tools.trace_window import Window, boxes_tables, counters_table, steps_table, tracks_table
+from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
+from tb_tpuprof.tools.trace_viewer.flows import flows_table
+from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
+from tb_tpuprof.tools.trace_viewer.window import Window, boxes_tables, counters_table, steps_table, tracks_table
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 

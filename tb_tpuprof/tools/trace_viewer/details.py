@@ -14,8 +14,8 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import pairs_table, text_column
 from tb_tpuprof.tools.trace_hosts import HostView, View
-from tb_tpuprof.tools.trace_links import links_table
-from tb_tpuprof.tools.trace_questions import events_columns, names_of
+from tb_tpuprof.tools.trace_viewer.links import links_table
+from tb_tpuprof.tools.trace_viewer.questions import events_columns, names_of
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
 _MAX_ANCESTORS = 64

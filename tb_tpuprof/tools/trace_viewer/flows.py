@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
 from tb_tpuprof.tools.base import Column, Table
 from tb_tpuprof.tools.trace_hosts import HostView
-from tb_tpuprof.tools.trace_window import Chosen, Window
+from tb_tpuprof.tools.trace_viewer.window import Chosen, Window
 
 MAX_FLOWS = 2000
 

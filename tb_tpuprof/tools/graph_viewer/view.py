@@ -16,7 +16,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Diagnostic, File, NextStep, Param, Params, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.graph_tables import (
+from tb_tpuprof.tools.graph_viewer.tables import (
     Timed,
     computations_table,
     edges_table,

@@ -20,8 +20,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Diagnostic, Param, Params, Payload, Scalar, Table
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
-from tb_tpuprof.tools.pod_sentences import apart_text, verdict
-from tb_tpuprof.tools.pod_tables import (
+from tb_tpuprof.tools.pod_viewer.sentences import apart_text, verdict
+from tb_tpuprof.tools.pod_viewer.tables import (
     OWN,
     TOTAL,
     cells_table,

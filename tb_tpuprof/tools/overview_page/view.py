@@ -29,8 +29,8 @@ from tb_tpuprof.tools.base import Diagnostic, NextStep, Param, Params, Payload, 
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.findings_tables import cause_color, causes_table, findings_table
-from tb_tpuprof.tools.overview_scalars import Run, environment, scalars
-from tb_tpuprof.tools.overview_tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
+from tb_tpuprof.tools.overview_page.scalars import Run, environment, scalars
+from tb_tpuprof.tools.overview_page.tables import COLORS, breakdown_table, hosts_table, steps_table, top_ops_table
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of
 

@@ -12,7 +12,7 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Column, Params, Scalar, Table
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.trace_hosts import HostView, View
-from tb_tpuprof.tools.trace_window import Window, layers_of
+from tb_tpuprof.tools.trace_viewer.window import Window, layers_of
 
 Int64s = np.typing.NDArray[np.int64]
 Answer = tuple[dict[str, Table], dict[str, Scalar]]

@@ -21,7 +21,7 @@ from tb_tpuprof.tools.base import Diagnostic, NextStep, Params, Payload, Scalar,
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.columns import text_column
 from tb_tpuprof.tools.facts import framework_of, step_time_base
-from tb_tpuprof.tools.input_pipeline_tables import (
+from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     HOST_PARTS,
     PARTS,
     breakdown_table,

@@ -14,8 +14,8 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Column, Diagnostic, Param, Params, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.columns import text_column
-from tb_tpuprof.tools.graph_drawing_tables import drawing_scalars, drawing_tables, told_scopes
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.tools.tpu_compatibility.tables import drawing_scalars, drawing_tables, told_scopes
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 

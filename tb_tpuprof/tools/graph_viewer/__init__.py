@@ -1,0 +1,1 @@
+"""The graph viewer: `view.py` answers, `tables.py` fills its tables."""

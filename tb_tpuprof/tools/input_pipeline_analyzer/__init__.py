@@ -1,0 +1,1 @@
+"""The input pipeline analyzer: `view.py` answers, `tables.py` fills its tables."""

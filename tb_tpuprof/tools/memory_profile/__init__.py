@@ -1,0 +1,1 @@
+"""The memory profile: `view.py` answers, `tables.py` fills its tables."""

@@ -1,0 +1,1 @@
+"""The memory viewer: `view.py` answers, `tables.py` fills its tables."""

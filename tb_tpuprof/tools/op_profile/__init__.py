@@ -1,0 +1,1 @@
+"""The op profile: `view.py` answers, `details.py` describes one operation."""

@@ -1,0 +1,1 @@
+"""The TPU compatibility of a graph: `view.py` answers, `tables.py` fills its tables."""

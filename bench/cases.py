@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench.requests import Sample
 from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
-from tb_tpuprof.threads import n_processors
+from tb_tpuprof.parallel.threads import n_processors
 
 READING = "reading"  # no tool: what the viewers of programs begin with
 NODE = "add.100004"  # an instruction in the middle of the large program

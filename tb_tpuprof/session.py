@@ -24,19 +24,20 @@ from tb_tpuprof.analysis.steps import tpu as tpu_steps  # noqa: F401 (loaded wit
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.errors import HostsUnreadable, ProfilerError, TraceFormatError
-from tb_tpuprof.ingest import executors
 from tb_tpuprof.ingest.chrome import decoder as chrome_trace  # noqa: F401 (loaded with the plugin, not while the first answer waits)
+from tb_tpuprof.ingest.evaluation import evaluate
 from tb_tpuprof.ingest.graphs.files import Known, find_graphs, graph_folder, read_place
 from tb_tpuprof.ingest.hlo import module as hlo  # noqa: F401 (loaded with the plugin, not while the first answer waits)
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
-from tb_tpuprof.ingest.progress import Progress, Standing
 from tb_tpuprof.ingest.storage import cache as column_cache
 from tb_tpuprof.ingest.storage import results as result_cache
 from tb_tpuprof.ingest.storage.files import FileState, file_state
 from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 from tb_tpuprof.ingest.storage.runs import host_file, is_program, open_run
-from tb_tpuprof.threads import alone, n_processors
+from tb_tpuprof.parallel import executors
+from tb_tpuprof.parallel.progress import Progress, Standing
+from tb_tpuprof.parallel.threads import alone, n_processors
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.hlo_programs import Programs
 from tb_tpuprof.trace.trace import Trace
@@ -65,7 +66,7 @@ class Session:
 
     `RUN_DIR` holds one `<host>.xplane.pb[.gz]` per host. With `cache`, decoded columns and results are kept in the user's cache
     folder. Traces beyond `memory_bytes` are dropped, the longest unused first; results of analyses stay. `executor` names where
-    analyses of several hosts run (`ingest/executors.py`).
+    analyses of several hosts run (`parallel/executors.py`).
     """
 
     def __init__(
@@ -249,7 +250,7 @@ class Session:
     def _compute_far(self, far: Executor, functions: tuple[Function, ...], hosts: list[str]) -> Iterator[tuple[str, ProfilerError | None]]:
         """In other processes. What does not travel back (it may be too large) is computed here when it is asked for."""
         asked, is_full = tuple(dict.fromkeys((*functions, *self._along))), self._fill_processors(hosts)
-        submitted = {far.submit(executors.evaluate, self.file(host).path, asked, is_full): host for host in hosts}
+        submitted = {far.submit(evaluate, self.file(host).path, asked, is_full): host for host in hosts}
         for done in as_completed(submitted):
             host, error = submitted[done], _failure(done)
             if error:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.large_program import large_program
-from tb_tpuprof import threads
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.ingest.storage.runs import find_run
+from tb_tpuprof.parallel import threads
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace
@@ -50,7 +50,7 @@ def test_hosts_that_fill_the_processors_are_not_cut_further(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_hosts: int, n_more: int, threads_each: int
 ) -> None:
     """Where there are few, or one is far larger than the others, a processor would be idle at the end: there each host is cut."""
-    monkeypatch.setattr("tb_tpuprof.threads.n_processors", lambda: 2)
+    monkeypatch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 2)
     monkeypatch.setattr("tb_tpuprof.session.n_processors", lambda: 2)
     folder = make_run(tmp_path / "r", n_hosts)
     (tmp_path / "r" / "h0.xplane.pb").write_bytes(small_xspace() * (1 + n_more))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tb_tpuprof import threads
+from tb_tpuprof.parallel import threads
 
 
 def test_results_come_in_order_and_each_item_is_done_once() -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from tb_tpuprof.encode.text import printable
-from tb_tpuprof.ingest.progress import Standing
+from tb_tpuprof.parallel.progress import Standing
 from tb_tpuprof.session import Session
 from tb_tpuprof.units import format_bytes
 

@@ -11,8 +11,8 @@ from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
 from tb_tpuprof.encode.chrome_trace import trace_parts
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.ingest.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.ingest.storage.files import storage_errors
+from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.tool import Tool

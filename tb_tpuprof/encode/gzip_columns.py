@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 
-from tb_tpuprof import threads
 from tb_tpuprof.native import deflated
+from tb_tpuprof.parallel import threads
 
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 _LAST_BLOCK = b"\x03\0"

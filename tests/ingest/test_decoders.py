@@ -55,7 +55,7 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
         with pytest.MonkeyPatch.context() as patch:
             expected = content(native(data))
             patch.setattr("tb_tpuprof.ingest.xspace.lines._MIN_BYTES_PER_THREAD", 1)
-            patch.setattr("tb_tpuprof.threads.n_processors", lambda: 3)
+            patch.setattr("tb_tpuprof.parallel.threads.n_processors", lambda: 3)
             assert content(native(data)) == expected
             patch.setattr("tb_tpuprof.ingest.xspace.lines.PIECE_BYTES", 16)  # every line is cut wherever an event begins
             assert content(native(data)) == expected

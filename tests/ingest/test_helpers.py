@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import TraceFormatError
-from tb_tpuprof.ingest.helpers import Helped
+from tb_tpuprof.parallel.helpers import Helped
 
 
 def where(seconds: float = 0.0) -> int:
@@ -140,7 +140,7 @@ def test_what_has_not_begun_is_left_when_the_question_is() -> None:
 
 SCRIPT = """
 import os, sys, time
-from tb_tpuprof.ingest.helpers import Helped
+from tb_tpuprof.parallel.helpers import Helped
 pool = Helped(2)
 print(pool._helpers[0]._process.pid, flush=True)
 time.sleep(60)

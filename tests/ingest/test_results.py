@@ -19,10 +19,10 @@ from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
-from tb_tpuprof.ingest.executors import check_name, executor
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import results
 from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.parallel.executors import check_name, executor
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tests.synthetic import TpuJob, tpu_hosts, write_run
@@ -185,17 +185,17 @@ def test_the_executor_is_what_was_said_else_what_the_environment_says_else_auto(
 
 
 def test_auto_takes_processes_for_many_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 4)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 4)
     for n_hosts, is_far in ((2, False), (16, False), (17, True)):
         with executor("auto", n_hosts) as far:
             assert (far is not None) is is_far
-    monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 1)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 1)
     with executor("auto", 99) as far:
         assert far is None
 
 
 def test_processes_that_die_are_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.executors.n_processors", lambda: 2)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors.n_processors", lambda: 2)
 
     def die() -> None:
         with executor("processes", 4) as far:

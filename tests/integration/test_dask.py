@@ -50,7 +50,7 @@ def test_hosts_are_analysed_by_the_workers(cluster: str, run: str, monkeypatch: 
 
 
 def test_a_scheduler_that_is_not_there_is_an_error_with_a_remedy(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tb_tpuprof.ingest.executors._CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("tb_tpuprof.parallel.executors._CONNECT_SECONDS", 0.3)
     with pytest.raises(ExecutorFailed, match="does not answer") as raised:
         get_tool("overview_page").run(Session(run, cache=False, executor=f"dask://127.0.0.1:{free_port(40000)}"), None, {})
     assert "scheduler" in raised.value.remedy

@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from tb_tpuprof.cli.reading import line, reading
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.progress import Progress, Standing
+from tb_tpuprof.parallel.progress import Progress, Standing
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session

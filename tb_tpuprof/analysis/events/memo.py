@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof import threads
+from tb_tpuprof.parallel import threads
 from tb_tpuprof.trace.trace import Trace
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.timeline.names import FAMILY_OF_KIND, Family, first_mor
 from tb_tpuprof.analysis.timeline.timeline import timeline
 from tb_tpuprof.analysis.timeline.tracks import tracks
 from tb_tpuprof.native import Looks
-from tb_tpuprof.threads import n_threads, side_by_side
+from tb_tpuprof.parallel.threads import n_threads, side_by_side
 from tb_tpuprof.trace.trace import Trace
 
 _MANY_EVENTS = 50_000  # below this a thread costs more than it saves

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof import threads
 from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.native.memory import HUGE_PAGE, new_array
+from tb_tpuprof.parallel import threads
 
 # A gzipped trace may unpack to this much, and to so many times its size: a few KiB can otherwise fill the memory.
 # Real traces pack 5 to 40 times.

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof import threads
 from tb_tpuprof.ingest.storage.files import FileBytes, Room
 from tb_tpuprof.native.compiled.cutting import Cutter
 from tb_tpuprof.native.compiled.events import Decoder
 from tb_tpuprof.native.compiled.wire import spans
+from tb_tpuprof.parallel import threads
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatsByKey, all_of
 from tb_tpuprof.trace.table import Table

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof import threads
 from tb_tpuprof.native.compiled.gathering import Gathered, Values
 from tb_tpuprof.native.memory import Arena, new_array
+from tb_tpuprof.parallel import threads
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.schema import DOUBLE, INT, TEXT, UINT
 from tb_tpuprof.trace.stats import Rows, StatColumns

@@ -20,7 +20,7 @@ from threading import Event, Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.ingest.helpers import serve; serve()"
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.helpers import serve; serve()"
 
 
 class Helped(Executor):

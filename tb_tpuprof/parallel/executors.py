@@ -12,18 +12,15 @@ left after decoding many small hosts is held up by the lock: 256 hosts of 5 MB t
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from typing import Any
 
 from tb_tpuprof.errors import BadParameter, ExecutorFailed
-from tb_tpuprof.ingest.helpers import Helped
-from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.storage.results import pack
-from tb_tpuprof.threads import alone, n_processors
-from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.parallel.helpers import Helped
+from tb_tpuprof.parallel.threads import n_processors
 
 EXECUTOR_VARIABLE = "TPUPROF_EXECUTOR"
 DASK = "dask://"
@@ -61,16 +58,6 @@ def executor(name: str, n_hosts: int) -> Iterator[Executor | None]:
             _clients.pop(name.removeprefix(DASK), None)
         remedy = f"Try again. With the executor threads ({EXECUTOR_VARIABLE}=threads) analyses run in this process."
         raise ExecutorFailed(f"The executor {name} failed: {error}", remedy) from error
-
-
-def evaluate(path: str, functions: Sequence[Callable[[Trace], Any]], is_alone: bool) -> list[bytes | None]:
-    """Open a host's file and apply analyses, in whatever process this is called: packed results, None for one that does not travel.
-
-    `is_alone`: on this thread alone. Nothing is kept of the trace. Raises StorageError or TraceFormatError, as opening does.
-    """
-    with alone(is_alone):
-        trace = open_trace(path)
-        return [pack(function(trace)) for function in functions]
 
 
 def _dask(address: str) -> Any:

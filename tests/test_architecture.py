@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ PACKAGE = ROOT / "tb_tpuprof"
 
 # A module imports from its own part and from parts of a smaller number.
 LAYERS = {
-    "__init__": 0, "units": 0, "errors": 0, "settings": 0, "threads": 0, "native": 0,
+    "__init__": 0, "units": 0, "errors": 0, "settings": 0, "parallel": 0, "native": 0,
     "trace": 1,
     "ingest": 2,
     "analysis": 3,
@@ -25,6 +26,14 @@ LAYERS = {
     "encode": 6,
     "capture": 6,
     "serve": 7, "cli": 7, "__main__": 7,
+}  # fmt: skip
+# Packages of these parts, from bottom to top: a module imports from its own package and from those before it.
+ORDERS = {
+    "analysis": (
+        "events", "cpu", "device", "hlo", "kernels", "steps", "memory", "ops", "tf_data", "input", "pod", "diagnosis", "overview",
+        "timeline", "graphs",
+    ),
+    "ingest": ("hlo", "storage", "graphs", "xspace", "chrome", "opening", "evaluation"),
 }  # fmt: skip
 # Beyond the numbers: what a part may not import, though it stands lower.
 NEVER = {
@@ -56,6 +65,7 @@ def tracked(*patterns: str) -> list[Path]:
     return [path for name in listed.stdout.splitlines() if (path := ROOT / name).is_file()]
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the package by its path below it."""
     return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8"), str(path)) for path in tracked("tb_tpuprof/**.py")}
@@ -107,6 +117,58 @@ def test_imports_go_downward() -> None:
         if (why := forbidden(path.removesuffix(".py"), name)) and (path, name) not in DEBTS
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def package_of(module: str) -> tuple[str, str]:
+    """The part and the package (or single module) in it that a dotted name below `tb_tpuprof` belongs to."""
+    part, _, rest = module.partition(".")
+    return part, rest.partition(".")[0]
+
+
+def below(name: str) -> str:
+    """A dotted name without the package's own."""
+    return name.removeprefix("tb_tpuprof").removeprefix(".")
+
+
+def test_every_package_has_a_place_in_its_part() -> None:
+    names = [path.removesuffix(".py").replace("/", ".") for path in modules()]
+    found = {package_of(name) for name in names if package_of(name)[0] in ORDERS}
+    assert {(part, package) for part, package in found if package not in (*ORDERS[part], "__init__")} == set()
+
+
+def test_packages_import_downward() -> None:
+    wrong = []
+    for path, tree in modules().items():
+        part, package = package_of(path.removesuffix(".py").replace("/", "."))
+        order = ORDERS.get(part, ())
+        for name in imports(tree):
+            other_part, other = package_of(below(name))
+            if package in order and other_part == part and other in order and order.index(other) > order.index(package):
+                wrong.append(f"{path} imports {name}: {package} stands below {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Wherever in a module it is imported, and for types alone, too."""
+    trees = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree for path, tree in modules().items()}
+    graph = {
+        module: {target for name in imports(tree) if (target := _module_of(below(name), trees)) and target != module}
+        for module, tree in trees.items()
+    }
+    left = dict(graph)
+    while True:
+        free = [module for module, targets in left.items() if not targets & left.keys()]
+        if not free:
+            break
+        for module in free:
+            del left[module]
+    circle = {module: sorted(targets & left.keys()) for module, targets in left.items()}
+    assert not circle, "\n".join(f"{module} → {', '.join(targets)}" for module, targets in sorted(circle.items()))
+
+
+def _module_of(name: str, trees: dict[str, ast.Module]) -> str:
+    """The module that a dotted name below `tb_tpuprof` is or is in; empty for none."""
+    return name if name in trees else name.rpartition(".")[0] if name.rpartition(".")[0] in trees else ""
 
 
 def test_debts_are_still_owed() -> None:

@@ -27,7 +27,7 @@ try:
     from tb_tpuprof.native.compiled.wire import add_records, fields, ints, parts, spans
 
     IS_COMPILED = True
-except ImportError:
+except (ImportError, AttributeError):  # the latter where Cython is installed: it stands in for the C library without having it
     from tb_tpuprof.native.plain.calling import charged, contexts, stretches
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan

@@ -1,6 +1,6 @@
 """Each moment of each step: its one cause, and the culprit by name.
 
-A refinement of the steps' own classes (`step_pieces`): the times of one class add up to that class's time, so the page's breakdown and
+A refinement of the steps' own classes (`steps/pieces.py`): the times of one class add up to that class's time, so the page's breakdown and
 the diagnosis cannot contradict each other. On a step's own thread the innermost event's ancestors decide:
 
     train (step)

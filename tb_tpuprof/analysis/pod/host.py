@@ -2,7 +2,7 @@
 
     trace ──▶ PodHost: cores × steps × parts, cores × steps × transfers
 
-Small enough to be kept for hundreds of hosts; `pod_join` puts them together.
+Small enough to be kept for hundreds of hosts; `join.py` puts them together.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class TimeClass(IntEnum):
 
     Source: the event types of OpenXLA's profiler (`step_events`), without those that no tracer writes. HOST_PYTHON, HOST_WAIT and
     HOST_WAIT_LOADER are this project's: what the frames of the Python tracer and the user's annotations say of a step's own thread
-    while nothing else ran (see `step_waits`). IteratorGetNext (HOST_WAIT_INPUT) is traced waiting and counts before computing.
+    while nothing else ran (see `waits.py`). IteratorGetNext (HOST_WAIT_INPUT) is traced waiting and counts before computing.
     """
 
     UNKNOWN = 0

@@ -49,7 +49,7 @@ class Steps:
     `source`: what marked the steps: `annotation` (train, test, a user's own), `function` (from one run of a tf.function to the next,
     where nothing else marks steps), `iteration` (of a loop that fetches its data inside of one run), `program` (from one call of a
     loop's main program to the next), `device` (the accelerator's own steps), or empty (none found).
-    `how`: from when to when a step lasts (see `step_windows`).
+    `how`: from when to when a step lasts (see `windows.py`).
     `n_incomplete`: steps left out because nothing was computed in them; `n_trimmed`: first and last steps left out because
     the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`: runs of programs on a
     TPU core that marks no steps, where none were found.

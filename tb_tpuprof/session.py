@@ -190,6 +190,14 @@ class Session:
             raise HostsUnreadable({host: failures[host] for host in hosts if host in failures})
         return [known[host] if host in known else self._get(function, host, len(hosts) <= MANY_HOSTS) for host in hosts]
 
+    def known(self, function: Callable[[Trace], T], hosts: Sequence[str]) -> list[T] | None:
+        """What `map` gives, where it is there for all of the hosts, or was kept by an earlier process; else None. Reads no trace.
+
+        Raises HostNotFound, StorageError or TraceFormatError as `trace` does.
+        """
+        found = [self._kept(function, host) for host in hosts]
+        return [result for results in found for result in results] if all(found) else None
+
     def known_failures(self, hosts: Iterable[str]) -> dict[str, ProfilerError]:
         """Why hosts cannot be read, of those of which it is known without reading: it was tried before, or nothing is in the file."""
         found: dict[str, ProfilerError] = {}

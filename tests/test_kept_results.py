@@ -96,7 +96,7 @@ def test_the_first_look_at_many_hosts_reads_each_trace_once(
         return nullcontext(None if executor == "threads" else ThreadPoolExecutor(2))
 
     monkeypatch.setattr("tb_tpuprof.session.open_trace", counted)
-    monkeypatch.setattr("tb_tpuprof.parallel.executors.open_trace", counted)
+    monkeypatch.setattr("tb_tpuprof.ingest.evaluation.open_trace", counted)
     monkeypatch.setattr("tb_tpuprof.parallel.executors.executor", here)
     for name, run in runs.items():
         opened.clear()

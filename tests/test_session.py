@@ -40,6 +40,17 @@ def test_an_analysis_runs_once_until_the_file_changes(tmp_path: Path) -> None:
     assert len(calls) == 2
 
 
+def test_what_is_known_needs_no_reading(tmp_path: Path) -> None:
+    session = Session(make_run(tmp_path / "r", 2), cache=False)
+    assert session.known(hardware, ["h0", "h1"]) is None
+    session.map(hardware, ["h0"])
+    assert session.known(hardware, ["h0", "h1"]) is None
+    found = session.map(hardware, ["h1", "h0"])
+    assert session.known(hardware, ["h1", "h0"]) == found
+    os.utime(tmp_path / "r" / "h0.xplane.pb", ns=(5, 5))
+    assert session.known(hardware, ["h1", "h0"]) is None
+
+
 def test_map_keeps_the_order_of_hosts(tmp_path: Path) -> None:
     session = Session(make_run(tmp_path / "r", 5), cache=False)
     assert session.map(lambda trace: trace.info.host, ["h3", "h0", "h4"]) == ["h3", "h0", "h4"]

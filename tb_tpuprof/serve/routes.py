@@ -22,6 +22,7 @@ from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.tools.verdicts import SUBJECTS, is_told
 
 STATIC = Path(__file__).parent / "static"
 _OWN_ARGUMENTS = ("run", "hosts", "format", "table", "v")
@@ -80,7 +81,8 @@ class Routes:
         hosts = [host for host in request.args.get("hosts", "").split(",") if host]
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         query = request.query_string.decode("latin-1")
-        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint())
+        knows_limits = tool.name in SUBJECTS and is_told(session, hosts or session.hosts)  # else its verdict speaks of them from then on
+        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint(), str(knows_limits))
         files = {kind.format: kind.content_type for kind in tool.files}
         forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()), *files)
         if form not in forms:

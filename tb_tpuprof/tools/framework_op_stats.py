@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.ops.gpu import transfer_ps
 from tb_tpuprof.analysis.ops.metrics import IDLE, OpMetrics
@@ -56,7 +55,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(host_evidence, hosts, ahead, op_stats, host_facts, roof_excesses, roofs, software)
+    session.map(ahead, hosts, op_stats, host_facts, roof_excesses, roofs, software)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

@@ -46,9 +46,7 @@ class Found:
 
 def find_ops(session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]) -> Found:
     """The operations of the hosts, read once for the analyses `with_them` too. Raises ToolUnavailable where there are none."""
-    asked: tuple[Callable[[Trace], Any], ...] = (*with_them, hlo_ops, roofs, offload_wait_ps)
-    session.map(asked[0], hosts, *asked[1:])
-    ops = merge_hlo_ops(session.map(hlo_ops, hosts))
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
     return Found(ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts)))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
@@ -34,7 +33,7 @@ Rows = npt.NDArray[np.intp]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name, host_evidence)
+    found = find_ops(session, hosts, TOOL.name)
     ops = found.ops
     shown = table_order(ops)[:N_ROWS]
     speed = rates(ops.work, ops.work_ps, found.roofs)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.events.kernel_names import short_name
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels, merge_kernels
@@ -39,7 +38,7 @@ Int64s = npt.NDArray[np.int64]
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Kernels of one, several or all hosts together."""
-    if not any(role.gpus for role in session.map(planes, hosts, kernels, host_evidence)):
+    if not any(role.gpus for role in session.map(planes, hosts, kernels)):
         raise ToolUnavailable(TOOL.name, _REASON, _CAPTURE)
     found = merge_kernels(session.map(kernels, hosts))
     notices = [notice for notices in session.map(trace_notices, hosts) for notice in notices]

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.hlo.work import Work, join_work
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
@@ -59,7 +58,7 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    found = find_ops(session, hosts, TOOL.name, host_evidence, steps, step_work)
+    found = find_ops(session, hosts, TOOL.name, steps, step_work)
     with_transfers = bool(params["transfers"])
     ops = found.ops.kept(~found.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.advice import place
@@ -47,7 +46,7 @@ class Chosen:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The pipelines of one, several or all hosts, and one call of one of them in full."""
-    parts = session.map(host_pipelines, hosts, host_evidence)
+    parts = session.map(host_pipelines, hosts)
     ranked = sorted(
         ((host, part.steps, pipeline) for host, part in zip(hosts, parts, strict=True) for pipeline in part.pipelines),
         # What feeds no step, such as a validation, never comes before what does.

@@ -23,12 +23,16 @@ from tb_tpuprof.analysis.steps.classes import N_CLASSES
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.record import Steps
-from tb_tpuprof.session import Session
+from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.session import MANY_HOSTS, Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.units import format_fraction, format_time
 
+# The evidence takes as long again as a page of operations: a page asks for it where that is milliseconds, else uses what is there.
+QUICK_BYTES = 4 * 2**20
+_COMPRESSED = 8  # bytes that one of a compressed file becomes
 _OPERATIONS = (Cause.COMPUTE, Cause.DISPATCH)
 # Which causes each page is about. Of a CPU, dispatch is no subject of pages of operations: the host's calls are none of them.
 SUBJECTS: dict[str, tuple[Cause, ...]] = {
@@ -87,13 +91,25 @@ class JobLimits:
         return next((one.share for one in self.found.causes if one.cause == cause), 0.0)
 
 
+def is_told(session: Session, hosts: Sequence[str]) -> bool:
+    """Whether `limits_of` may have an answer: the evidence is there already, or is there in milliseconds."""
+    try:
+        return _is_quick(session, hosts) or session.known(host_evidence, hosts) is not None
+    except ProfilerError:
+        return False
+
+
 def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
-    """What limits the job, where the overview says it.
+    """What limits the job, where the overview would say it and no page has to wait for it.
 
     None without steps, where only classes of time are known, and where the captures of hosts do not overlap. Kept for the last choice of
     hosts: pages ask again for each move of a slider. Raises HostsUnreadable.
     """
-    parts = session.map(host_evidence, hosts)
+    parts = session.known(host_evidence, hosts)
+    if parts is None and _is_quick(session, hosts):
+        parts = session.map(host_evidence, hosts)
+    if parts is None:
+        return None
     with _LOCK:
         known = _KNOWN.get(session)
     if known is None or len(known[0]) != len(parts) or any(a is not b for a, b in zip(known[0], parts, strict=True)):
@@ -108,6 +124,14 @@ def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence
     if not found.is_detailed or _are_apart(session, hosts, parts):
         return None
     return JobLimits(found, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))
+
+
+def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
+    """Whether the evidence is made in milliseconds: of small files, and of traces that the page's own reading keeps."""
+    if len(hosts) > MANY_HOSTS:
+        return False
+    files = [session.file(host) for host in hosts]
+    return sum(file.size_bytes * (_COMPRESSED if file.path.endswith(".gz") else 1) for file in files) <= QUICK_BYTES
 
 
 def _are_apart(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> bool:

@@ -12,12 +12,12 @@ ASKED = re.compile(r"event_stats\.\w+\(\s*\"([^\"]+)\"|(?:first_ints|events_with
 
 
 def test_every_decoded_stat_is_asked_for_and_the_other_way_round() -> None:
-    source = "\n".join(path.read_text("utf-8") for part in ("analysis", "tools") for path in sorted((PACKAGE / part).glob("*.py")))
+    source = "\n".join(path.read_text("utf-8") for part in ("analysis", "tools") for path in sorted((PACKAGE / part).rglob("*.py")))
     declared = {*HOT_STATS, *(name for names in DEVICE_STATS.values() for name in names)}
     assert {name for name in declared if f'"{name}"' not in source} == set()
     asked = {name for one, many in ASKED.findall(source) for name in ([one] if one else re.findall(r"\"([^\"]+)\"", many))}
     assert len(asked) > 5
     # What only this project's reader of PyTorch's files writes is never read from an XSpace.
-    kineto = (PACKAGE / "ingest" / "kineto_collectives.py").read_text("utf-8")
+    kineto = (PACKAGE / "ingest" / "chrome" / "kineto_collectives.py").read_text("utf-8")
     own = {name for name in asked if name.startswith("comm_") and f'"{name}"' in kineto}
     assert asked - declared - own == set()

@@ -32,8 +32,8 @@ def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> H
         pytest.skip("the extension is not built")
     if request.param == "plain":
         for name in ("fields", "spans", "ints", "parts", "intern"):
-            for where in ("hlo", "hlo_message", "hlo_buffers"):
-                monkeypatch.setattr(f"tb_tpuprof.ingest.{where}.{name}", getattr(plain_wire, name), raising=False)
+            for where in ("module", "message", "buffers"):
+                monkeypatch.setattr(f"tb_tpuprof.ingest.hlo.{where}.{name}", getattr(plain_wire, name), raising=False)
     return decode_hlo(small_proto(), "small", 42)
 
 

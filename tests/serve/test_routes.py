@@ -20,7 +20,7 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.plugin import make_plugin
 from tb_tpuprof.serve.respond import respond
 from tb_tpuprof.serve.routes import Routes
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import TOOLS, verdicts
 from tests.ingest.other_files import OPERATIONS
 from tests.ingest.xspaces import small_xspace
 
@@ -177,6 +177,15 @@ def test_an_answer_that_the_client_has_is_not_sent_again(ask: Asking, logdir: Pa
     file = logdir / "train" / "plugins" / "profile" / SESSION / "a.xplane.pb"
     os.utime(file, ns=(1, 1))
     assert ask("/data/overview_page", {"If-None-Match": first.headers["ETag"]}, run=RUN).status_code == 200
+
+
+def test_a_page_that_can_say_more_after_the_overview_is_sent_again(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
+    pages = {page: ask(f"/data/{page}", run=RUN).headers["ETag"] for page in ("framework_op_stats", "trace_viewer")}
+    assert all(ask(f"/data/{page}", {"If-None-Match": tag}, run=RUN).status_code == 304 for page, tag in pages.items())
+    ask("/data/overview_page", run=RUN)
+    sent = [ask(f"/data/{page}", {"If-None-Match": tag}, run=RUN).status_code for page, tag in pages.items()]
+    assert sent == [200, 304]
 
 
 def test_answers_are_packed_for_who_takes_it_and_carry_safe_headers(ask: Asking) -> None:

@@ -12,10 +12,10 @@ from tb_tpuprof.analysis.diagnosis.finding import CauseTime, Culprit, Diagnosis,
 from tb_tpuprof.analysis.ops.recommend import Finding as Judged
 from tb_tpuprof.analysis.steps.record import no_steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import TOOLS, get_tool, verdicts
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.input_verdict import by_causes, input_share
-from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, limit_sentence, limits_of, told
+from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, is_told, limit_sentence, limits_of, told
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import NOBODY, function, trace_of
 from tests.golden_files import demo_runs
@@ -115,21 +115,33 @@ def test_hosts_that_were_captured_at_other_times_have_no_limit_in_common(tmp_pat
         assert limits_of(session, ["h0"]) is not None
 
 
-@pytest.mark.parametrize("tool", ["framework_op_stats", "input_pipeline_analyzer", "hlo_stats", "op_profile", "roofline_model"])
-def test_a_verdict_does_not_depend_on_which_page_was_opened_first(tool: str) -> None:
-    first, later = (Session(str(demo_runs()["jax_train"]), cache=False) for _ in range(2))
-    said("overview_page", later)
-    assert said(tool, first) == said(tool, later)
-    assert "`make_batch`" in said(tool, first).text
-
-
-def test_limits_are_kept_for_the_last_choice_of_hosts() -> None:
+def test_pages_of_large_runs_use_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
     session = Session(str(demo_runs()["jax_train"]), cache=False)
-    found = limits_of(session, session.hosts)
+    assert not is_told(session, session.hosts)
+    assert "limits" not in said("framework_op_stats", session).text
+    overview = said("overview_page", session)
+    assert is_told(session, session.hosts)
+    assert "What limits this job is waiting for data in `make_batch`" in said("framework_op_stats", session).text
+    assert said("input_pipeline_analyzer", session).text == overview.text
+
+
+def test_what_an_earlier_process_kept_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
+    path = str(demo_runs()["jax_train"])
+    assert limits_of(Session(path), Session(path).hosts) is None
+    said("overview_page", Session(path))
+    later = Session(path)
+    found = limits_of(later, later.hosts)
     assert found is not None
     assert found.top is not None
     assert found.top.cause == Cause.INPUT
-    assert limits_of(session, session.hosts) is found
+    assert limits_of(later, later.hosts) is found
+
+
+def test_a_host_that_is_not_there_is_known_of_nothing() -> None:
+    assert not is_told(Session(str(demo_runs()["jax_train"]), cache=False), ["nobody"])
 
 
 @pytest.mark.parametrize(

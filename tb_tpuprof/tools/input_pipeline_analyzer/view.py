@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from tb_tpuprof.analysis.device.hardware import hardware
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, short
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
 from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
@@ -46,8 +45,7 @@ _NO_STAGES = "the steps wait in Python, and no stages of a pipeline were traced"
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
-    session.map(host_evidence, hosts, input_part, loader_wait)
-    parts = session.map(input_part, hosts)
+    parts = session.map(input_part, hosts, loader_wait)
     clocks = clocks_of(session, hosts)
     parts = [replace(part, start_ns=part.start_ns + add) for part, add in zip(parts, clocks.correction_ns, strict=True)]
     found = input_pipeline(parts)

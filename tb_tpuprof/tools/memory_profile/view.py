@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.memory.events import MemoryEvents, has_memory_events, memory_events
 from tb_tpuprof.analysis.memory.host import host_memory
 from tb_tpuprof.analysis.memory.peak import MemoryPeak, active_allocations, event_at
@@ -33,7 +32,7 @@ _REMEDY = (
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All memories of the chosen hosts, and one of them in detail."""
-    parts = session.map(host_memory, hosts, host_evidence)
+    parts = session.map(host_memory, hosts)
     memories = [Memory(host, shape) for host, part in zip(hosts, parts, strict=True) for shape in part.memories]
     memories.sort(key=lambda memory: -memory.peak.used_bytes)
     notices = [notice for found in session.map(trace_notices, hosts) for notice in found]

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
@@ -30,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The tree of one, several or all hosts together; with `op` (and `program`) that operation's details instead."""
-    found = find_ops(session, hosts, TOOL.name, host_evidence)
+    found = find_ops(session, hosts, TOOL.name)
     if "op" in params:
         return details_payload(session, found, TOOL.name, str(params.get("program", "")), str(params["op"]))
     tree = op_tree(found.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))

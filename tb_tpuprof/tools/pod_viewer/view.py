@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
@@ -48,9 +47,7 @@ _LOCK = Lock()
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
-    parts = session.map(
-        pod_host, hosts, host_evidence
-    )  # before the clocks: what is asked of all hosts along with the first question is read once
+    parts = session.map(pod_host, hosts)  # before the clocks: what is asked of all hosts along with the first question is read once
     clocks = clocks_of(session, hosts)
     pod, found = _joined(session, parts, clocks)
     if not pod.step_names:

@@ -159,6 +159,8 @@ def third_party_licenses(lock: dict[str, dict[str, dict[str, object]]]) -> Itera
 
 if __name__ == "__main__":
     setup(
-        ext_modules=[Extension(f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True) for name in NATIVE],
+        ext_modules=[
+            Extension(f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True) for name in NATIVE
+        ],
         cmdclass={"build": Build, "build_ext": BuildNative, "build_frontend": BuildFrontend, "sdist": SourceDistribution},
     )

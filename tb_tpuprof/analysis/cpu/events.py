@@ -100,12 +100,7 @@ def host_texts(trace: Trace, key: str) -> tuple[Rows, Int64s]:
 
 def _linked(links: HloLinks, event: Rows) -> Int64s:
     """The operation of each event in `hlo_links`, -1 for none."""
-    at = np.searchsorted(links.events, event)
-    found = at < len(links.events)
-    found[found] = links.events[at[found]] == event[found]
-    result = np.full(len(event), -1, np.int64)
-    result[found] = links.op[at[found]]
-    return result
+    return values_at(event, links.events.astype(np.int32), links.op, -1)
 
 
 def _executions(trace: Trace, event: Rows) -> tuple[Int64s, Int64s]:

@@ -29,7 +29,7 @@ from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import distinct_codes
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes, marked
 from tb_tpuprof.native import charged
 from tb_tpuprof.trace.trace import Trace
 
@@ -71,7 +71,7 @@ def cpu_runs(trace: Trace) -> CpuRuns:
         return CpuRuns(none.astype(np.intp), none, none, none, none, none, none, none, none, 0, 0)
     ops = cpu_events(trace)
     links = hlo_links(trace)
-    found = structure(trace, links, np.unique(ops.op[ops.op >= 0]))
+    found = structure(trace, links, marked(ops.op[ops.op >= 0], len(links)))
     work = pool_work(trace, ops)
     parent = _parents(trace, ops, found, len(links))
     end = _ends(ops, work, latest_end(trace, ops, found, max(len(links), 1)), parent)

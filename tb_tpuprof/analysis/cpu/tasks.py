@@ -26,6 +26,7 @@ _RECORD = "ThreadpoolListener::Record"
 _EXECUTORS = ("ThunkExecutor::",)
 _WAITS = ("SlinkyThreadPool::Await", "Wait")
 _OP, _TASK, _RECORDED, _GOES_ON, _WAIT, _INNER_WAIT = range(6)
+_NO_KIND = 255
 _MOST_HOPS = 64  # of doublings: chains of 2^64 tasks
 
 
@@ -56,7 +57,7 @@ class _Nested:
 
     def at(self, rows: Rows) -> Int64s:
         """Places of events that are among them."""
-        return np.searchsorted(self.rows, rows).astype(np.int64)
+        return values_at(rows, self.rows.astype(np.int32), np.arange(len(self.rows)), len(self.rows))
 
 
 def pool_work(trace: Trace, ops: CpuEvents) -> PoolWork:
@@ -95,10 +96,11 @@ def _nested(trace: Trace, ops: CpuEvents) -> _Nested:
     for prefixes, number in (((*_EXECUTORS, END_MARK), _GOES_ON), (_WAITS, _WAIT)):
         wanted = named_like(trace, *prefixes).view(np.uint8)
         kinds.append((rows_of(trace.events["metadata"], wanted).astype(np.intp), number))
-    rows = np.concatenate([found for found, _ in kinds])
-    kind = np.repeat(np.array([number for _, number in kinds], np.uint8), [len(found) for found, _ in kinds])
-    rows, first = np.unique(rows, return_index=True)
-    kind = kind[first]
+    kind_of = np.full(trace.n_events, _NO_KIND, np.uint8)
+    for found, number in reversed(kinds):
+        kind_of[found] = number
+    rows = np.flatnonzero(kind_of != _NO_KIND)
+    kind = kind_of[rows]
     start = trace.events["start_ps"][rows]
     end = start + trace.events["duration_ps"][rows]
     end[np.searchsorted(rows, task.event)] = np.maximum(task.end_ps, trace.events["start_ps"][task.event])

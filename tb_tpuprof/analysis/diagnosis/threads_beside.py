@@ -16,8 +16,10 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.waits import name_kinds
+from tb_tpuprof.native import rows_of
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -32,7 +34,7 @@ def threads_beside(trace: Trace) -> tuple[Beside, ...]:
         return ()
     own = set(own_lines(trace, pieces).tolist())
     is_frame = np.array([frame_of(name) is not None for name in metadata_names(trace)], np.bool_)
-    with_frames = np.unique(trace.event_line[np.flatnonzero(is_frame[trace.events["metadata"]])])
+    with_frames = marked(trace.event_line[rows_of(trace.events["metadata"], is_frame.view(np.uint8))], len(trace.lines))
     on_host = np.isin(trace.lines["plane"], planes(trace).hosts)
     lines = [line for line in with_frames.tolist() if line not in own and on_host[line] and not _is_pool(trace, line)]
     found = [_beside(trace, line, steps.start_ps, steps.start_ps + steps.duration_ps) for line in lines]

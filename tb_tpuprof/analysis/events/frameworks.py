@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.native import joined
 from tb_tpuprof.trace.trace import Trace
 
@@ -79,8 +80,8 @@ def _names(trace: Trace) -> bytes:
     ids: list[npt.NDArray[np.int64]] = [trace.metadata["name"].astype(np.int64)]
     for stats in (trace.event_stats, trace.metadata_stats):
         ids += [stats.texts(key).value.astype(np.int64) for key in _STATS]
-    used = np.unique(np.concatenate(ids))
-    used = used[used >= 0]
+    every = np.concatenate(ids)
+    used = marked(every[every >= 0], len(trace.strings))
     if not len(used):
         return b""
     strings = trace.strings

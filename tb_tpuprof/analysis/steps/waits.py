@@ -25,7 +25,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of, kind_of
-from tb_tpuprof.analysis.events.stat_rows import events_named
+from tb_tpuprof.analysis.events.stat_rows import events_named, marked
 from tb_tpuprof.analysis.steps.classes import N_CLASSES, NOT_COUNTED, STEP_MARKER, TimeClass
 from tb_tpuprof.analysis.steps.pieces import Pieces
 from tb_tpuprof.native import classes_of
@@ -102,7 +102,7 @@ def name_kinds(trace: Trace) -> npt.NDArray[np.uint8]:
         *(trace.event_stats.texts(key).owner for key in ("hlo_op", "_ipl_stage_name")),
         *(trace.event_stats.ints(key).owner for key in _CONTEXT_STATS),
     ]
-    traced = np.unique(trace.events["metadata"][np.concatenate(owners)])
+    traced = marked(trace.events["metadata"][np.concatenate(owners)], len(result))
     traced = traced[(result[traced] == Kind.ANNOTATION) | (result[traced] == Kind.LOADER)]
     result[[row for row in traced.tolist() if frame_of(names[row]) is None]] = Kind.NONE
     return result

@@ -132,7 +132,6 @@ class HloInfo:
     program_id: int
     module_id: int
     entry: int
-    has_buffers: bool
     n_damaged: int
     damage: tuple[str, ...]
 

@@ -198,7 +198,6 @@ class Attributes:
     source_end: tuple[int, int, int] = (0, 0, 0)
     scheduling_name: str = ""
     execution_thread: str = ""
-    original_value: tuple[tuple[Ints, str, Ints], ...] = ()
     options: dict[str, int | float | str] = field(default_factory=dict)
 
 

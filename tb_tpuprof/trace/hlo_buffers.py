@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.trace.schema import ColumnSpec
 from tb_tpuprof.trace.table import Table
 
-ALLOC, FREE, SHARE_WITH = 0, 1, 2
+FREE, SHARE_WITH = 1, 2  # 0 allocates
 
 LOGICAL_BUFFERS = (
     ColumnSpec("id", "int64", "id", "id in the file"),

@@ -13,9 +13,7 @@ ELEMENT_TYPES = {
     23: ("f8e4m3b11fnuz", 8), 24: ("f8e5m2fnuz", 8), 25: ("f8e4m3fnuz", 8), 26: ("s2", 2), 27: ("u2", 2), 28: ("f8e4m3", 8),
     29: ("f8e3m4", 8), 30: ("s1", 1), 31: ("u1", 1), 32: ("f4e2m1fn", 4), 33: ("f8e8m0fnu", 8), 34: ("buffer", 0),
 }  # fmt: skip
-TUPLE, OPAQUE, TOKEN, BUFFER = 13, 14, 17, 34
-COMPLEX = frozenset((15, 18))
-INTEGERS = frozenset((1, 2, 3, 4, 5, 6, 7, 8, 9, 21, 22, 26, 27, 30, 31))
+TUPLE, TOKEN, BUFFER = 13, 17, 34
 POINTER_BYTES = 8
 LIMIT = 2**62
 _DIM_LEVELS = ("D", "C", "S", "H")

@@ -54,7 +54,7 @@ class Runs:
 class Forest:
     """One entry per event of an iterator, by line and start. `parent` and `call` are indices into these, -1 none.
 
-    `call`: the event of the root iterator that the event worked for. `overlap_ps`: of the event with its parent. `self_ps`: without
+    `call`: the event of the root iterator that the event worked for. `self_ps`: without
     what its children did meanwhile. `work_ps`: what of that is the stage's own doing: without the time that its function waited for
     a thread of the pool; where its function runs ahead, at most what it took. `function_ps`: time of its function on the pool.
     `after_ps`: of a prefetch, the time after the element was handed over, in which the caller's thread woke up. `runs`: each run
@@ -70,7 +70,6 @@ class Forest:
     has_id: Bools
     parent: Ints
     call: Ints
-    overlap_ps: Ints
     self_ps: Ints
     work_ps: Ints
     function_ps: Ints
@@ -170,7 +169,7 @@ class Base:
 def _empty() -> Forest:
     none, rows, no = np.empty(0, np.int64), np.empty(0, np.intp), np.empty(0, np.bool_)
     runs = Runs(rows, none, none, none)
-    return Forest(rows, none, none, none, no, none, none, none, none, none, none, none, no, none, runs, (), no, frozenset(), 0, 0)
+    return Forest(rows, none, none, none, no, none, none, none, none, none, none, no, none, runs, (), no, frozenset(), 0, 0)
 
 
 def _kinds(trace: Trace) -> tuple[npt.NDArray[np.uint8], Ints, tuple[str, ...]]:
@@ -338,7 +337,7 @@ def _grown(base: Base, stages: tuple[str, ...], devices: frozenset[int], functio
     self_ps = base.duration - _covered(base, parent, overlap)
     work_ps = np.where(functions.is_ahead, np.minimum(self_ps, functions.function), np.maximum(self_ps - functions.queued, 0))
     return Forest(
-        base.row, base.start, base.duration, base.iterator, base.has_id, parent, call, overlap, self_ps, work_ps, functions.function,
+        base.row, base.start, base.duration, base.iterator, base.has_id, parent, call, self_ps, work_ps, functions.function,
         base.after_ps, is_blocking, base.node, functions.runs, stages, base.is_root, devices, int((reached & (call < 0)).sum()),
         int((~reached).sum()),
     )  # fmt: skip

@@ -152,11 +152,6 @@ def _aliases(message: Message) -> tuple[Alias, ...]:
     return tuple(Alias(part.numbers(1), part.number(2), part.numbers(3)) for part in message.messages(74))
 
 
-def _original_value(message: Message) -> tuple[tuple[tuple[int, ...], str, tuple[int, ...]], ...]:
-    elements = ((part.numbers(1), part.submessage(2)) for part in message.submessage(88).messages(1))
-    return tuple((index, array.text(1), array.numbers(2)) for index, array in elements)
-
-
 _PARTS: dict[int, tuple[tuple[str, Callable[[Message], Any]], ...]] = {
     14: (("dimensions", lambda m: m.numbers(14)),),
     15: (("window", _window),),
@@ -185,5 +180,4 @@ _PARTS: dict[int, tuple[tuple[str, Callable[[Message], Any]], ...]] = {
     74: (("operand_aliases", _aliases),),
     26: (("channel_id", lambda m: m.number(26)),),
     79: (("execution_thread", lambda m: m.text(79)),),
-    88: (("original_value", _original_value),),
 }

@@ -127,7 +127,7 @@ class _Reading:
             raise TraceFormatError(self.path, -1, "is not an HLO program")
         source = LazyParts(self.data, self.top, assignment)
         return HloModule(
-            self._info(program_id, computations, strings, assignment), Table(COMPUTATIONS, computations), Table(INSTRUCTIONS, columns),
+            self._info(program_id, computations, strings), Table(COMPUTATIONS, computations), Table(INSTRUCTIONS, columns),
             operands, calls, shapes, tuple(opcodes.all), strings, self.data, source,
         )  # fmt: skip
 
@@ -193,7 +193,7 @@ class _Reading:
         operand[foreign] = -1
         return operands, Ragged(call_offsets, call), root
 
-    def _info(self, program_id: int, computations: dict[str, Ints], strings: SpanStrings, assignment: tuple[int, int]) -> HloInfo:
+    def _info(self, program_id: int, computations: dict[str, Ints], strings: SpanStrings) -> HloInfo:
         entry = np.flatnonzero(computations["id"] == self.top.number(6)) if self.top.has(6) else np.empty(0, np.intp)
         if not len(entry):
             string = strings.find(self.top.text(2))
@@ -203,8 +203,7 @@ class _Reading:
         last = len(computations["id"]) - 1
         module_id = self.top.number(5) if self.top.has(5) else -1
         return HloInfo(
-            self.top.text(1), program_id, module_id, int(entry[0]) if len(entry) else last, assignment[1] > 0,
-            self.damage.n, self.damage.texts,
+            self.top.text(1), program_id, module_id, int(entry[0]) if len(entry) else last, self.damage.n, self.damage.texts
         )  # fmt: skip
 
 

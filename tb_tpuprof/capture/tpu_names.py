@@ -150,9 +150,9 @@ _STATES = {
     "REPAIRING": "Wait until it is repaired, then try again.",
     "STOPPED": "Start it, and the job on it: gcloud compute tpus tpu-vm start.",
     "STOPPING": "Start it again when it has stopped: gcloud compute tpus tpu-vm start.",
-    "PREEMPTED": "It was taken away. Make it anew, and start the job again.",
-    "TERMINATED": "It was taken away. Make it anew, and start the job again.",
-    "DELETING": "It is being deleted. Make it anew, and start the job again.",
+    "PREEMPTED": "The TPU was preempted. Recreate it and restart the job.",
+    "TERMINATED": "The TPU was preempted. Recreate it and restart the job.",
+    "DELETING": "It is being deleted. Recreate it and restart the job.",
 }
 
 

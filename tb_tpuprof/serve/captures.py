@@ -63,7 +63,7 @@ class Capture:
             self._end("cancelled" if self.cancel.is_set() else "failed", error.message, error.remedy)
         except Exception:
             logger.exception("capture failed")
-            self._end("failed", "The server met a defect of its own; its log has the details.", "Please report it with the log.")
+            self._end("failed", "Internal error; see the TensorBoard log.", "Please report it with the log.")
 
     def _capture(self) -> None:
         request = self.request

@@ -80,7 +80,7 @@ class Monitor:
                 state, self._message, self._remedy = "failed", error.message, error.remedy
         except Exception:
             logger.exception("monitoring failed")
-            state, self._message = "failed", "The server met a defect of its own; its log has the details."
+            state, self._message = "failed", "Internal error; see the TensorBoard log."
         self.state = state
         self._cancel.set()
 

@@ -89,7 +89,7 @@ def respond(request: Request, get: Handler | None, post: Handler | None = None) 
         return _secured(Response(text, 507, mimetype="application/json"))
     except Exception:
         logger.exception("request %s failed", request.path)
-        text = _error("internal", "The server met a defect of its own; its log has the details.", "Please report it with the log.")
+        text = _error("internal", "Internal error; see the TensorBoard log.", "Please report it with the log.")
         return _secured(Response(text, 500, mimetype="application/json"))
 
 

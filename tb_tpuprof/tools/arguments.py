@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
 ALL_HOSTS = ("ALL_HOSTS", "all")
-_TRACE = "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the graph viewer work without."
+_TRACE = "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the graph viewer do not need one."
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 

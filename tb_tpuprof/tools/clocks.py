@@ -35,5 +35,6 @@ def clocks_of(session: Session, hosts: Sequence[str]) -> Clocks:
     apart = [Diagnostic("warning", text, _TOGETHER) for text in apart_sentences(hosts, offsets)[:_NAMED]]
     named = [Diagnostic("warning", text, _REMEDY) for text in told[:_NAMED]]
     if len(told) > _NAMED:
-        named.append(Diagnostic("warning", f"The clocks of {len(told) - _NAMED} more hosts are off, and their times moved.", _REMEDY))
+        text = f"{len(told) - _NAMED} more hosts have clock offsets; their timestamps were corrected."
+        named.append(Diagnostic("warning", text, _REMEDY))
     return Clocks(tuple(offset.correction_ns for offset in offsets), (*apart, *named), len(apart))

@@ -33,7 +33,8 @@ def by_causes(told: Finding, steps: Steps, limits: JobLimits) -> Finding:
     if limits.top and limits.top.cause == Cause.UNRECORDED and told.category in ("other", "host_wait"):
         unseen = f"{format_time(limits.top.time_ps)} ({format_fraction(limits.top.share)}) {limits.top.base} was not recorded"
         seen = text[0].lower() + text[1:].removesuffix(".")
-        return Finding("warn", told.category, f"Possibly input-bound: {seen}, but {unseen}, which can be waiting, too.", details)
+        possible = f"Possibly input-bound: {seen}, but {unseen}, which may also be time spent waiting for data."
+        return Finding("warn", told.category, possible, details)
     if level == "good" and not limits.are_elsewhere(PAGE):
         said = f"{text[0].lower()}{text[1:]}" if limits.time_ps(Cause.INPUT) else "no step waits for data."
         text = f"Not input-bound: {said}"

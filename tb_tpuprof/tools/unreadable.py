@@ -133,7 +133,7 @@ def _remedy(session: Session, host: str, error: ProfilerError) -> str:
     """What to do; a file that changed just now may be whole in a moment."""
     age_seconds = time.time() - session.file(host).mtime_ns / 1e9
     if 0 <= age_seconds < _RECENT_SECONDS:
-        return f"The file was changed only just now: if it is still being written, reload when it is whole. {error.remedy}"
+        return f"The file was changed only just now: if it is still being written, reload once writing has finished. {error.remedy}"
     return error.remedy
 
 
@@ -149,7 +149,7 @@ def _missing(hosts: Sequence[str]) -> list[Diagnostic]:
     if not missing:
         return []
     verb = "has" if len(missing) == 1 else "have"
-    remedy = "Copy their files into the run's folder, or capture again, if these hosts belong to the job; else all is well."
+    remedy = "Copy their files into the run's folder, or capture again, if these hosts belong to the job. Otherwise ignore this."
     return [Diagnostic("warning", f"{_hosts(missing)} {verb} no file in this run, though hosts numbered around do.", remedy)]
 
 

@@ -30,7 +30,7 @@ def test_numbers_are_the_command_line_s(page: Page, server: Server) -> None:
     floor = next(column for column in payload.tables["floor"].columns if column.name == "floor_bytes")
     assert len(floor.values)
     assert not floor.values.any()
-    expect(frame_of(page).get_by_role("region", name="Least in use during each step")).to_contain_text("no step leaves memory behind")
+    expect(frame_of(page).get_by_role("region", name="Minimum in use per step")).to_contain_text("no step leaves memory behind")
 
 
 def test_dragging_zooms_and_the_server_is_asked_anew(page: Page, server: Server) -> None:
@@ -93,7 +93,7 @@ def test_memories_of_all_hosts_stand_side_by_side(page: Page, server: Server) ->
 
 def test_floors_above_nothing_are_drawn(page: Page, server: Server) -> None:
     open_page(page, server, TOOL.name, run=TWO_WORKERS)
-    floor = frame_of(page).get_by_role("region", name="Least in use during each step")
+    floor = frame_of(page).get_by_role("region", name="Minimum in use per step")
     expect(floor).to_contain_text("does not rise steadily")
     expect(floor.locator("canvas")).to_be_visible()
 

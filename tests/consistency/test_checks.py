@@ -152,7 +152,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [
     ("limits agree", "input_pipeline_analyzer", said("Not input-bound: no step waits for data."), "does not open with"),
     ("limits agree", "tf_data_bottleneck_analysis", said("tf.data keeps up."), "is about Input and does not open with"),
     ("limits agree", "hlo_stats", said("`mm` takes 150 ps. Highly compilation-bound: …"), "of a job whose first finding is Input"),
-    ("limits agree", "hlo_stats", detail("Compute-bound: nothing else costs much."), "of a job whose first finding is Input"),
+    ("limits agree", "hlo_stats", detail("Compute-bound: no other cost is significant."), "of a job whose first finding is Input"),
     ("limits agree", "pod_viewer", lambda one: replace(one, verdict=Verdict("warn", "Possibly input-bound: …")), "`Possibly input-bound`"),
     ("limits agree", "hlo_stats", detail(LIMIT.format(41)), "says 41.0 % of what takes 40.0 %"),
     ("limits agree", "hlo_stats", detail("Input takes 5.00 ps (12.0 %) of each step."), "says that input takes 12.0 %"),

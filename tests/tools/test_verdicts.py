@@ -213,7 +213,7 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
     assert (possibly.level, possibly.category) == ("warn", "other")
     assert possibly.text == (
         "Possibly input-bound: input takes 10.0 µs (1.00 %) of each step, but 400 µs (40.0 %) of the mean step was not recorded, "
-        "which can be waiting, too."
+        "which may also be time spent waiting for data."
     )
     # Each step's fetch was traced: what was not recorded is none.
     assert by_causes(Judged("good", "input", ""), no_steps(), unseen).text == "Input takes 10.0 µs (1.00 %) of each step."

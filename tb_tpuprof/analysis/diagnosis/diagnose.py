@@ -103,7 +103,7 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     computing = host.share(host.time_ps(Cause.COMPUTE))
     where = "on the host" if host.kind == "CPU" else f"on the {host.kind}"
     share = f"{format_fraction(computing)} of it computing {where}"
-    text = f"Compute-bound: each step takes {format_time(host.step_ps)}, {share}; nothing else costs much."
+    text = f"Compute-bound: each step takes {format_time(host.step_ps)}, {share}; no other cost is significant."
     if computing < 1 - 2 * _BAD:
         text = f"No single cause takes much of the step of {format_time(host.step_ps)}: {format_fraction(computing)} of it is computing."
     return text, "good"

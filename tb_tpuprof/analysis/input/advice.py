@@ -76,7 +76,7 @@ def largest(found: HostInput, category: str) -> tuple[str, int]:
 
 
 def input_advice(found: InputPipeline, level: str, framework: str = "") -> tuple[Advice, ...]:
-    """What to do, most worthwhile first, in terms of the job's framework (empty: of all).
+    """What to do, biggest gain first, in terms of the job's framework (empty: of all).
 
     `level`: of the verdict on the input; a job that does not wait needs no faster input.
     """
@@ -220,6 +220,6 @@ def _of_pipeline(found: HostInput) -> list[Advice]:
         text = "Nothing in the pipeline works ahead: end it with prefetch(tf.data.AUTOTUNE), so that it runs during the step."
         result.append(Advice("preprocessing", text, "tf_data_bottleneck_analysis"))
     if any("Repeat" in part for part in stages) and not any("Cache" in part or part.startswith("Memory") for part in stages):
-        text = "The pipeline repeats its data and makes it anew each time: put cache() after the costly part if that fits into memory."
+        text = "The pipeline repeats its data and recomputes it every epoch: put cache() after the expensive part if that fits into memory."
         result.append(Advice("preprocessing", text))
     return result

@@ -112,7 +112,8 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     if rest.severity and not is_fed(steps, kind):
         unseen = "nothing traced ran" if kind == "CPU" else f"the {kind} had nothing to do"
         for_time = f"for {format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step {unseen}"
-        text = f"Possibly input-bound: {seen or 'no waiting for data was traced'}, but {for_time}, which can be waiting, too."
+        known = seen or "no waiting for data was traced"
+        text = f"Possibly input-bound: {known}, but {for_time}, which may also be time spent waiting for data."
         return Finding("warn", "other", text, first, others)
     if rest.severity:
         text = f"{format_time(rest.mean_ps)} ({format_fraction(rest.fraction)}) of each step is Python or other work between operations"
@@ -155,7 +156,7 @@ def on_worst_host(told: Finding, host: str, steps: Steps) -> Finding:
     time = f"{format_time(waits.mean_ps)} ({format_fraction(waits.fraction)})"
     how = "Highly" if waits.severity == 2 else "Moderately"
     of = _where(steps, "input")
-    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and hosts that train together wait for it."
+    text = f"{how} input-bound on {host}: it waits {time} of each of its steps for data{of}, and the other hosts wait for it."
     if told.level == "bad" and waits.severity < 2:
         return replace(told, costs=(text, *told.costs))
     return Finding(_LEVELS[waits.severity], "input", text, told.details, (f"Over all hosts: {told.text}", *told.costs))
@@ -181,7 +182,7 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
     if cost.category == "host_python":
         return _python_sentence(how, time, steps)
     if cost.category == "output":
-        return f"{how} output-bound: each step spends {time} on bringing results from the device to the host."
+        return f"{how} output-bound: each step spends {time} copying results back to the host."
     if cost.category == "kernel_launch":
         return f"{how} launch-bound: each step spends {time} on launching kernels."
     if cost.category == "device_collectives":
@@ -216,7 +217,7 @@ def _python_sentence(how: str, time: str, steps: Steps) -> str:
 def _computing(steps: Steps, kind: str) -> str:
     category = "host_compute" if kind == "CPU" else "device_compute"
     where = "computing on the host" if kind == "CPU" else f"computing on the {kind}"
-    return f"Compute-bound: {format_fraction(steps.fraction(category))} of each step is spent {where}; nothing else costs much."
+    return f"Compute-bound: {format_fraction(steps.fraction(category))} of each step is spent {where}; no other cost is significant."
 
 
 def _busiest(steps: Steps) -> str:

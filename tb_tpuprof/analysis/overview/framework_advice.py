@@ -15,7 +15,7 @@ _COLLECTIVES = {
     TENSORFLOW: "Use a larger batch per replica, or let gradients be packed (`experimental_communication_options` of `tf.distribute`).",
 }
 _COMPILING = {
-    PYTORCH: "Keep shapes constant (`torch.compile(dynamic=True)`, padded batches), so that nothing is compiled again.",
+    PYTORCH: "Keep shapes constant (`torch.compile(dynamic=True)`, padded batches), to avoid recompilation.",
     JAX: "Keep shapes, dtypes and static arguments constant from step to step, so that `jax.jit` compiles once.",
     TENSORFLOW: "Pass tensors instead of Python numbers to `tf.function`, and keep shapes constant, so that it is traced once.",
 }
@@ -31,7 +31,7 @@ _PYTHON_TRACER = {
 }
 _IN_GENERAL = {
     "device_collectives": "Overlap communication with compute, use a larger batch per device, or shard differently.",
-    "compilation": "Keep shapes and arguments constant from step to step, so that nothing is compiled again.",
+    "compilation": "Keep shapes and arguments constant from step to step, to avoid recompilation.",
     "output": "Fetch results less often: log every n-th step, keep metrics on the device.",
     "other": "Look for host work between operations.",
     "input": "Load ahead: more workers, and load the next batch while the current one is computed.",
@@ -40,7 +40,7 @@ _IN_GENERAL = {
     "host_wait": "See on the timeline what the step waits for; what is not needed at once can run in a thread of its own.",
 }
 _WORTH_CITING = 0.01  # of the steps' time
-_GOOD = "The steps compute: make the largest operations cheaper."
+_GOOD = "The steps are compute-bound: optimize the most expensive operations."
 _ANNOTATE = {
     PYTORCH: "Call `prof.step()` after each step, or mark steps with `record_function`, so that step time and its parts can be measured.",
     JAX: "Wrap each step in `jax.profiler.StepTraceAnnotation`, so that step time and its parts can be measured.",
@@ -49,7 +49,7 @@ _ANNOTATE = {
 
 
 def framework_advice(category: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    """What to try about the category that the verdict names, most worthwhile first."""
+    """What to try about the category that the verdict names, biggest gain first."""
     framework = TENSORFLOW if facts.software.framework == SERVING else facts.software.framework
     if not len(facts.steps):
         if facts.common.is_disjoint:

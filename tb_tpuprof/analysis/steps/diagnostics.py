@@ -88,7 +88,7 @@ def step_notices(common: CommonSteps, n_hosts: int, has_loop_ops: bool, framewor
         notices.append(Notice("warning", f"{common.n_without} of {n_hosts} hosts have no steps; step times are of the others."))
     if steps.n_trimmed:
         n_all = len(steps) + steps.n_trimmed
-        notices.append(Notice("info", f"The first and the last of {n_all} steps are left out: the capture may have cut them."))
+        notices.append(Notice("info", f"The first and the last of {n_all} steps are excluded, since the capture may have truncated them."))
     if steps.n_incomplete:
         notices.append(Notice("info", f"{_steps(steps.n_incomplete)} in which nothing was computed are left out."))
     return tuple(notices)

@@ -65,7 +65,7 @@ def sentence(pipeline: Pipeline, found: Found, host: str, step_ps: float | None,
     calls = f"The {where} takes {format_time(average)} per call"
     if waits.fraction is None:
         why = {
-            "hidden": "nobody waits for it as far as this host's trace tells: it is called ahead",
+            "hidden": "it is prefetched; nothing in this host's trace waits for it",
             "outside": "it runs outside of the steps, such as for a validation, so the steps do not wait for it",
         }.get(waits.of, "a rate needs at least two calls, and the trace has one")
         return f"{calls}; {why}."

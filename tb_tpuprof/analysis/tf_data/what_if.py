@@ -92,7 +92,7 @@ def what_if(trace: Trace, pipeline: Pipeline) -> tuple[Estimate, ...]:
     result = [Estimate("now", "now", (model.latency_ps, model.latency_ps), step, now.limited_by, "as measured")]
     result += [_estimate(model, explained, *change) for change in _changes(model)]
     if len(result) == 1:
-        return (replace(result[0], note="no change of this pipeline is known whose gain could be computed"),)
+        return (replace(result[0], note="no change with a predictable gain was found"),)
     return tuple(result)
 
 
@@ -142,7 +142,7 @@ def build(trace: Trace, pipeline: Pipeline) -> Model | str:
     busy, python = processor_time(trace)
     if processors and busy >= SATURATED * processors:
         share = format_fraction(min(1.0, busy / processors))
-        return f"the host's processors are {share} busy already: more threads would only share them"
+        return f"the host's processors are {share} busy already: more threads would not help"
     step_ps, timing = _step(trace), _timing(pipeline)
     varies = _varies(steps(trace).duration_ps if step_ps is not None else timing[0])
     if varies:

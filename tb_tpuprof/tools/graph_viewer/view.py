@@ -227,7 +227,7 @@ def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Ve
 def _diagnostics(module: HloModule) -> tuple[Diagnostic, ...]:
     if not module.info.n_damaged:
         return ()
-    text = f"{module.info.n_damaged:,} parts of the HLO cannot be read or refer to nothing; they are left out."
+    text = f"{module.info.n_damaged:,} parts of the HLO are unreadable or have dangling references; they are left out."
     return (Diagnostic("warning", text, "; ".join(module.info.damage[:3])),)
 
 

@@ -148,7 +148,7 @@ def host_categories_table(time: HostTime) -> Table:
     if time.enqueue_fraction >= 0:
         note = "Scaled to the time between enqueues, in which threads work side by side."
     return Table(
-        "Host: where the time for input goes",
+        "Where the host's input time goes",
         (
             text_column("category", "Category", [HOST_PARTS[name][0] for name in HOST_CATEGORIES]),
             text_column("color", "Colour", [HOST_PARTS[name][1] for name in HOST_CATEGORIES]),

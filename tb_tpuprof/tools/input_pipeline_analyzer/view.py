@@ -148,7 +148,7 @@ def _verdict(judged: Finding, known: tuple[InputPipeline, JobLimits | None], adv
         next_steps.append(NextStep(text, "trace_viewer", {"start_ps": str(start), "end_ps": str(end)}))
     tools = {one.tool for one in advice}
     if judged.level != "good" and "tf_data_bottleneck_analysis" in tools:
-        next_steps.append(NextStep("See which stage of the tf.data pipeline holds it up", "tf_data_bottleneck_analysis"))
+        next_steps.append(NextStep("See which tf.data stage is the bottleneck", "tf_data_bottleneck_analysis"))
     if judged.level == "good":
         next_steps.append(NextStep("See what the steps spend their time on", "overview_page"))
     color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
@@ -196,7 +196,7 @@ def _on_host(found: InputPipeline, level: str) -> list[str]:
         )
     if time.largest == "other":
         unnamed = format_fraction(time.time_ps[-1] / time.total_ps)
-        return [f"On the host {unnamed} of the time for input is in nothing that the trace names as work for it."]
+        return [f"On the host {unnamed} of the time for input is not attributed to any traced input operation."]
     share = time.time_ps[HOST_CATEGORIES.index(time.largest)] / time.total_ps
     what = HOST_PARTS[time.largest][0].lower()
     text = f"On the host {format_fraction(share)} of the time for input is {what}"

@@ -210,7 +210,7 @@ def floor_table(memory: Memory, names: Sequence[str], starts_ps: Int64s) -> Tabl
     floor = memory.floor
     n = len(floor.floor_bytes)
     return Table(
-        "Least in use during each step",
+        "Minimum in use per step",
         (
             text_column("step", "Step", list(names[:n])),
             Column("start_ps", "Start", starts_ps[:n], "ps"),

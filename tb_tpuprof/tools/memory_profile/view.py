@@ -96,7 +96,7 @@ def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> dict[str,
     if peak.held_bytes >= 0:
         scattered = f"{HELD_IDLE} ({format_bytes(peak.held_bytes)})"
     else:
-        scattered = "all of it lies in one piece" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
+        scattered = "free memory is contiguous" if peak.fragmentation == 0 else "of the free memory is not in its largest piece"
     share = f"; {format_fraction(peak.used_fraction)} of {_pool_words(peak)}" if peak.capacity_bytes else ""
     is_told = {
         "lifetime": peak.lifetime_peak_bytes >= 0,

@@ -221,7 +221,7 @@ def _diagnostics(module: HloModule, memory: SpaceMemory) -> tuple[Diagnostic, ..
     found = []
     damaged = module.info.n_damaged + memory.heap.n_damaged + (module.buffers.n_damaged if module.buffers else 0)
     if damaged:
-        text = f"{damaged:,} parts of the HLO cannot be read or refer to nothing; they are left out."
+        text = f"{damaged:,} parts of the HLO are unreadable or have dangling references; they are left out."
         found.append(Diagnostic("warning", text, "; ".join(module.info.damage[:3])))
     if memory.n_heap_traces > 1:
         text = f"This space has {memory.n_heap_traces} heaps of temporaries; the timeline and the peak are of the largest."
@@ -238,7 +238,7 @@ TOOL = Tool(
     name="memory_viewer",
     title="Memory viewer",
     group="Compiler",
-    summary="What a compiled program holds in memory at its peak",
+    summary="What a compiled program keeps in memory at its peak",
     view=view,
     available=has_programs,
     needs_trace=False,

@@ -1,4 +1,4 @@
-"""overview_page: how the job spent its time, what holds it up, and where to look next."""
+"""overview_page: where the time went, what limits the job, and where to look next."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _verdict(found: Finding, run: Run, stage: tuple[str, ...], slow_steps: tuple
     if found.category == "input":
         steps_to.append(NextStep("See what the input pipeline spends its time on", INPUT_TOOL))
     if not are_alike(run.hosts) and not run.facts.common.is_disjoint:
-        steps_to.append(NextStep("See what the slowest host does otherwise", "pod_viewer"))
+        steps_to.append(NextStep("See what the slowest host does differently", "pod_viewer"))
     steps_to += slow_steps
     steps_to.append(NextStep("See which operations take the time", _ops_tool(run.facts.kind)))
     slowest_one = "" if run.facts.common.is_disjoint else slowest_host(run.hosts)
@@ -200,7 +200,7 @@ TOOL = Tool(
     name="overview_page",
     title="Overview",
     group="Start here",
-    summary="How the job spent its time, what holds it up and where to look next",
+    summary="Where the time went, what limits the job, and where to look next",
     view=view,
     params=(Param("step", "Step", "text", "", "Explain one step: its name or its number"),),
 )

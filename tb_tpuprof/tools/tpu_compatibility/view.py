@@ -20,7 +20,7 @@ from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
-_REASON = "no TensorFlow graph lies in the run's folder"
+_REASON = "the run's folder contains no TensorFlow graph"
 _REMEDY = (
     "Write one beside the profile: `tf.summary.graph(function.get_concrete_function(…).graph)` or `tf.summary.trace_on(graph=True)` with "
     '`trace_export` in an event file, or `tf.saved_model.save(model, logdir + "/model")`. (Keras 3 leaves `write_graph` of its TensorBoard '

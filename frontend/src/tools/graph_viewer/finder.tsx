@@ -62,7 +62,7 @@ export function Finder({ run, hosts, program, onWalk }: FinderProps): VNode {
       {isOpen && wanted && (
         <div class="popup left" role="listbox" aria-label="Matches">
           {error && <p class="muted">{error.message}</p>}
-          {table && !rows.length && <p class="muted">Nothing of this program is called so.</p>}
+          {table && !rows.length && <p class="muted">No instruction matches.</p>}
           {rows.map((row) => (
             <button key={String(row['name'])} type="button" class="item" role="option" aria-selected="false" onClick={() => walk(String(row['name']))}>
               <span class="dot" style={{ background: `var(${classToken(String(row['op_class']))})` }} />

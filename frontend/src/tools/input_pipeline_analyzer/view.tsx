@@ -41,7 +41,7 @@ function Dotted({ text, token }: { text: string; token: string | undefined }): V
 function AdviceList({ items, tokens }: { items: readonly Advice[]; tokens: ReadonlyMap<string, string> }): VNode | null {
   if (!items.length) return null;
   return (
-    <Section title="What to do" note="most worthwhile first">
+    <Section title="What to do" note="biggest gain first">
       <ol class="advice">
         {items.map(({ category, text, tool }, i) => (
           <li key={i}>

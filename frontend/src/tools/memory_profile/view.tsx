@@ -97,7 +97,7 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
       </div>
       {timeline && <HistorySection key={memory?.fullName} payload={payload} timeline={timeline} memory={memory} setParams={setParams} />}
       {active && (
-        <Section title={active.title} note="equal allocations are one row" end={back}>
+        <Section title={active.title} note="identical allocations are grouped" end={back}>
           <ActiveTable table={active} host={memory?.host ?? ''} params={params} setParams={setParams} />
         </Section>
       )}

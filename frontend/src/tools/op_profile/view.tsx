@@ -127,7 +127,7 @@ export function OpProfileView({ payload, run, hosts, params, setParams }: { payl
                 {...{ onToggle: toggle, onChoose: choose, onSort: sort }}
               />
             )}
-            {shape === 'tree' && !rows.length && <p class="muted">Nothing is called so.</p>}
+            {shape === 'tree' && !rows.length && <p class="muted">No match.</p>}
           </Section>
         </div>
         {op && <OpCard run={run} hosts={hosts} program={program} op={op} onClose={() => setParams({ program: undefined, op: undefined }, 'push')} />}

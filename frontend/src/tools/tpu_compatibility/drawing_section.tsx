@@ -60,7 +60,7 @@ function Summary({ scope, summary }: { scope: Scope | undefined; summary: Payloa
           ))}
         </ul>
       )}
-      {!fixes.length && whole && <p class="muted">Nothing stands in the way.</p>}
+      {!fixes.length && whole && <p class="muted">No incompatible operations.</p>}
     </>
   );
 }

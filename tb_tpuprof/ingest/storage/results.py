@@ -115,14 +115,14 @@ def _path(state: FileState, functions: Sequence[Function]) -> str:
 @cache
 def code_fingerprint() -> str:
     """A hash of the code that results are made by: another version's are computed anew."""
-    package = Path(__file__).resolve().parents[2]
-    parts = [package / "settings.py", package / "units.py"]
-    for name in ("analysis", "ingest", "native", "trace"):
-        parts += sorted((package / name).rglob("*.py"))
+    package = str(Path(__file__).resolve().parents[2])
     found = hashlib.sha256(b"compiled" if IS_COMPILED else b"plain")
-    for part in parts:
-        with contextlib.suppress(OSError):
-            found.update(str(part.relative_to(package)).encode() + b"\0" + part.read_bytes())
+    paths = [os.path.join(package, name) for name in ("settings.py", "units.py")]
+    for name in ("analysis", "ingest", "native", "trace"):
+        paths += sorted(f"{folder}/{file}" for folder, _, files in os.walk(f"{package}/{name}") for file in files if file.endswith(".py"))
+    for path in paths:
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            found.update(path[len(package) :].encode() + b"\0" + file.read())
     return found.hexdigest()
 
 

@@ -50,7 +50,7 @@ def _text(found: Diagnosis) -> str:
         steps = "1 step" if found.n_steps == 1 else f"{found.n_steps} steps"
         lines += ["", f"Where a step of {format_time(found.step_time_ps)} goes ({steps}):"]
         lines += [f"  {format_fraction(one.share):>8}  {format_time(one.time_ps):>9}  {one.cause.label}" for one in found.causes]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"
 
 
 def _facts(finding: Finding) -> list[tuple[str, str]]:
@@ -71,4 +71,4 @@ def _markdown(found: Diagnosis) -> str:
     if found.causes:
         lines += ["", "| cause | time per step | share |", "|---|---|---|"]
         lines += [f"| {one.cause.label} | {format_time(one.time_ps)} | {format_fraction(one.share)} |" for one in found.causes]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(["", found.note] if found.note else [])]) + "\n"

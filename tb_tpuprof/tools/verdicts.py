@@ -19,6 +19,7 @@ from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
+from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.analysis.steps.classes import N_CLASSES
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
@@ -28,6 +29,7 @@ from tb_tpuprof.session import MANY_HOSTS, Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.findings_tables import cause_color
+from tb_tpuprof.tools.why import chosen_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
 # The evidence takes as long again as a page of operations: a page asks for it where that is milliseconds, else uses what is there.
@@ -94,7 +96,7 @@ class JobLimits:
 def is_told(session: Session, hosts: Sequence[str]) -> bool:
     """Whether `limits_of` may have an answer: the evidence is there already, or is there in milliseconds."""
     try:
-        return _is_quick(session, hosts) or session.known(host_evidence, hosts) is not None
+        return _is_quick(session, hosts) or _known(session, hosts) is not None
     except ProfilerError:
         return False
 
@@ -105,7 +107,7 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
     None without steps, where only classes of time are known, and where the captures of hosts do not overlap. Kept for the last choice of
     hosts: pages ask again for each move of a slider. Raises HostsUnreadable.
     """
-    parts = session.known(host_evidence, hosts)
+    parts = _known(session, hosts)
     if parts is None and _is_quick(session, hosts):
         parts = session.map(host_evidence, hosts)
     if parts is None:
@@ -124,6 +126,14 @@ def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence
     if not found.is_detailed or _are_apart(session, hosts, parts):
         return None
     return JobLimits(found, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))
+
+
+def _known(session: Session, hosts: Sequence[str]) -> list[HostEvidence] | None:
+    """The evidence that the overview read, where it is there already."""
+    if len(hosts) <= MANY_HOSTS:
+        return session.known(host_evidence, hosts)
+    summaries = session.known(summary, hosts)
+    return session.known(host_evidence, chosen_hosts(hosts, summaries)) if summaries else None
 
 
 def _is_quick(session: Session, hosts: Sequence[str]) -> bool:

@@ -15,11 +15,15 @@ from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
+from tb_tpuprof.analysis.overview.summary import Summary, summary
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.session import Session
+from tb_tpuprof.session import MANY_HOSTS, Session
 from tb_tpuprof.units import format_fraction, format_time
 
 ALIKE = 0.05  # of the median: a step that is off by less is as long as the others
+_SLOWEST = 4
 _TIMES_FROM = 2.0  # times the median: from here on told as a multiple
 
 
@@ -28,8 +32,47 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
 
     `step`: a step's name (`train 41`), or its number. Raises BadParameter where no host has it; HostsUnreadable as `Session.map` does.
     """
-    parts = session.map(host_evidence, list(hosts or session.hosts))
-    return _of_step(parts, step) if step else diagnose(parts)
+    every = list(hosts or session.hosts)
+    chosen = explained_hosts(session, every)
+    parts = session.map(host_evidence, chosen)
+    found = _of_step(parts, step) if step else diagnose(parts)
+    if len(chosen) == len(every):
+        return found
+    others = "others at equal distances in the list of hosts"
+    text = f"Causes are those of {len(chosen)} of {len(every)} hosts: the {_SLOWEST} slowest, and {others}."
+    return replace(found, note=text)
+
+
+def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
+    """The hosts whose evidence is read: all, or of many some at equal distances and the slowest. Reads the summaries of all.
+
+    The slowest are those whose steps take longest without collectives, in which hosts wait for each other. Raises HostsUnreadable.
+    """
+    if len(hosts) <= MANY_HOSTS:
+        session.map(host_evidence, hosts, summary)
+        return list(hosts)
+    session.map(host_evidence, _spread(hosts), summary)
+    return chosen_hosts(hosts, session.map(summary, hosts))
+
+
+def chosen_hosts(hosts: Sequence[str], parts: Sequence[Summary]) -> list[str]:
+    """As `explained_hosts`, of summaries that are there."""
+    if len(hosts) <= MANY_HOSTS:
+        return list(hosts)
+    slowest = sorted(range(len(hosts)), key=lambda place: (-_own_ps(parts[place].steps), place))[:_SLOWEST]
+    chosen = {*_spread(hosts), *(hosts[place] for place in slowest)}
+    return [host for host in hosts if host in chosen]
+
+
+def _spread(hosts: Sequence[str]) -> list[str]:
+    """Hosts at equal distances, the first and the last among them."""
+    return [hosts[place] for place in np.linspace(0, len(hosts) - 1, MANY_HOSTS - _SLOWEST).round().astype(int).tolist()]
+
+
+def _own_ps(steps: Steps) -> float:
+    """The mean step without collectives."""
+    own = steps.duration_ps - steps.class_ps[:, TimeClass.DEVICE_COLLECTIVES]
+    return float(own.mean()) if len(steps) else 0.0
 
 
 def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:

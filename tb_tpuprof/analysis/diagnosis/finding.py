@@ -88,7 +88,7 @@ class Diagnosis:
     """The answer: a sentence, findings by gain, and what the step's time goes into.
 
     `is_detailed`: made of the events of the steps' own threads, or its first finding names a culprit; else only the classes of the steps'
-    time are known.
+    time are known. `note`: of which hosts it is, where it is not of all.
     """
 
     level: Level
@@ -98,6 +98,7 @@ class Diagnosis:
     findings: tuple[Finding, ...] = ()
     causes: tuple[CauseTime, ...] = ()
     is_detailed: bool = False
+    note: str = ""
 
     @property
     def top(self) -> Finding | None:

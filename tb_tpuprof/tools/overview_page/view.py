@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.input.stage import slow_stage
 from tb_tpuprof.analysis.ops.category_sentence import sum_categories, told_by_category
@@ -41,10 +40,9 @@ _MAY_BE_INPUT = ("input", "other")  # idle time may be waiting for data that not
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
-    session.map(host_evidence, hosts, summary)
-    parts = session.map(summary, hosts)
     step = str(params["step"])
     why = diagnosis(session, hosts, step)
+    parts = session.map(summary, hosts)
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
@@ -73,7 +71,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         tables |= {"findings": findings_table(why, kind, len(hosts)), "causes": causes_table(why, kind, len(hosts))}
     if len(run.hosts) > 1:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
-    diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run))
+    notes = (Diagnostic("info", why.note),) if why.note and why.is_detailed else ()
+    diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run), *notes)
     return Payload("overview_page", session.run, hosts, tables, scalars(run), verdict, diagnostics)
 
 

@@ -1,0 +1,56 @@
+"""The diagnosis of many hosts reads the slowest and a spread of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tb_tpuprof.cli import main
+from tb_tpuprof.session import MANY_HOSTS, Session
+from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.verdicts import limits_of
+from tb_tpuprof.tools.why import diagnosis, explained_hosts
+from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
+
+N, SLOW = 40, 23
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 hosts in lockstep: host 23 computes through each step, the others wait for it in a collective for 30, 31 or 32 % of it."""
+    jobs = {f"h{i:02d}": GpuJob(Parts(0.68 - 0.01 * (i % 3), collective=0.3 + 0.01 * (i % 3))) for i in range(N)}
+    jobs[f"h{SLOW}"] = replace(jobs["h00"], parts=Parts(0.97, collective=0.01))
+    return write_run(tmp_path_factory.mktemp("many"), {host: gpu_xspace(job, host) for host, job in jobs.items()})
+
+
+def test_the_slowest_are_among_those_that_are_read(run: Path) -> None:
+    session = Session(str(run), cache=False)
+    chosen = explained_hosts(session, session.hosts)
+    assert f"h{SLOW}" in chosen
+    assert {"h00", f"h{N - 1}"} <= set(chosen)
+    assert MANY_HOSTS - 4 < len(chosen) <= MANY_HOSTS
+    assert chosen == sorted(chosen)
+    assert explained_hosts(session, session.hosts[:MANY_HOSTS]) == list(session.hosts[:MANY_HOSTS])
+
+
+def test_the_answer_says_of_how_many_hosts_it_is(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = Session(str(run), cache=False)
+    found = diagnosis(session)
+    n = len(explained_hosts(session, session.hosts))
+    assert found.note.startswith(f"Causes are those of {n} of {N} hosts: the 4 slowest")
+    assert not diagnosis(session, session.hosts[:2]).note
+    overview = get_tool("overview_page").run(session, None, {})
+    assert found.note in [one.message for one in overview.diagnostics]
+    assert main(["why", str(run), "--no-cache"]) == 0
+    assert found.note in capsys.readouterr().out
+
+
+def test_pages_use_what_the_overview_read(run: Path) -> None:
+    session = Session(str(run), cache=False)
+    assert limits_of(session, session.hosts) is None
+    get_tool("overview_page").run(session, None, {})
+    limits = limits_of(session, session.hosts)
+    assert limits is not None
+    assert limits.found.text == diagnosis(session).text

@@ -56,28 +56,39 @@ def ahead_of_device(trace: Trace) -> Beside | None:
     return max(found, key=lambda one: one.running, default=None)
 
 
+class _Line:
+    """A thread as stretches of its innermost events (`begin`, `stop`, `owner`), with what its events are: in waits, the user's own."""
+
+    def __init__(self, trace: Trace, line: int) -> None:
+        rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
+        self.name = trace.strings.get(int(trace.lines["name"][line]))
+        self.parent = parents_within(trace, rows)
+        self.begin, self.stop, self.owner = innermost(trace, rows, self.parent)
+        self.metadata = trace.events["metadata"][rows]
+        self.waits = nearest(self.parent, name_kinds(trace)[self.metadata] == Kind.WAIT) >= 0
+        self.is_users = origins(names(trace).origin[self.metadata], self.parent) == Origin.USER
+        self.user = nearest(self.parent, self.is_users)
+
+
+def _longest(trace: Trace, metadata: npt.NDArray[np.integer], time: Int64s) -> tuple[Culprit, int]:
+    """The function that takes most of some times, and how much; none where what takes most is no function."""
+    total = np.bincount(metadata, weights=time)
+    frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
+    return Culprit("function", frame.function, frame.file, frame.line) if frame else Culprit(), int(total.max())
+
+
 def _users_python(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
     """The user's function that itself runs longest in some time, and its share, not one that calls programs: it may wait in the call."""
-    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents_within(trace, rows)
-    begin, stop, owner = innermost(trace, rows, parent)
-    metadata = trace.events["metadata"][rows]
-    waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0
-    is_users = origins(names(trace).origin[metadata], parent) == Origin.USER
-    user = nearest(parent, is_users)
-    is_call = np.array([name.startswith("PjitFunction(") for name in metadata_names(trace)], np.bool_)[metadata]
-    callers = np.unique(metadata[user[is_call & (user >= 0)]])
-    runs = is_users[owner] & ~waits[owner] & ~np.isin(metadata[owner], callers)
+    of = _Line(trace, line)
+    is_call = np.array([name.startswith("PjitFunction(") for name in metadata_names(trace)], np.bool_)[of.metadata]
+    callers = np.unique(of.metadata[of.user[is_call & (of.user >= 0)]])
+    runs = of.is_users[of.owner] & ~of.waits[of.owner] & ~np.isin(of.metadata[of.owner], callers)
     if not runs.any():
         return None
     computed = union_cover(start, end)
-    total = np.bincount(metadata[owner[runs]], weights=(computed(stop) - computed(begin))[runs])
-    frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
+    culprit, time_ps = _longest(trace, of.metadata[of.owner[runs]], (computed(of.stop) - computed(of.begin))[runs])
     whole = int(computed(end.max(keepdims=True))[0])
-    if frame is None or not whole:
-        return None
-    name = trace.strings.get(int(trace.lines["name"][line]))
-    return Beside(name, Culprit("function", frame.function, frame.file, frame.line), float(total.max()) / whole, 0.0, False)
+    return Beside(of.name, culprit, time_ps / whole, 0.0, False) if culprit.name and whole else None
 
 
 def _is_pool(trace: Trace, line: int) -> bool:
@@ -85,44 +96,29 @@ def _is_pool(trace: Trace, line: int) -> bool:
 
 
 def _beside(trace: Trace, line: int, start: Int64s, end: Int64s) -> Beside | None:
-    rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
-    parent = parents_within(trace, rows)
-    begin, stop, owner = innermost(trace, rows, parent)
-    metadata = trace.events["metadata"][rows]
-    waits = nearest(parent, name_kinds(trace)[metadata] == Kind.WAIT) >= 0
-    is_users = origins(names(trace).origin[metadata], parent) == Origin.USER
-    user = nearest(parent, is_users)
+    of = _Line(trace, line)
     order = np.argsort(start, kind="stable")
     first, last = start[order], end[order]
     covered = union_cover(first, last)
-    inside = covered(stop) - covered(begin)
+    inside = covered(of.stop) - covered(of.begin)
     whole = int(covered(last.max(keepdims=True))[0])
-    runs = ~waits[owner]
+    runs = ~of.waits[of.owner]
     running, waiting = int(inside[runs].sum()), int(inside[~runs].sum())
     if not running + waiting or not whole:
         return None
-    by = user[owner]
-    known = by >= 0
+    by = of.user[of.owner]
     # What the thread sleeps or reads in is what takes its time, too, but not waiting for room in the queue.
-    puts = _puts(trace, metadata, parent, is_users)
-    counted = known & ~(puts[owner] & ~runs)
-    culprit = Culprit()
-    if counted.any():
-        total = np.bincount(metadata[by[counted]], weights=inside[counted])
-        frame = frame_of(trace.strings.get(int(trace.metadata["name"][int(total.argmax())])))
-        culprit = Culprit("function", frame.function, frame.file, frame.line) if frame else culprit
-    name = trace.strings.get(int(trace.lines["name"][line]))
-    return Beside(name, culprit, running / whole, waiting / whole, bool(puts.any()))
+    puts = _puts(trace, of)
+    counted = (by >= 0) & ~(puts[of.owner] & ~runs)
+    culprit = _longest(trace, of.metadata[by[counted]], inside[counted])[0] if counted.any() else Culprit()
+    return Beside(of.name, culprit, running / whole, waiting / whole, bool(puts.any()))
 
 
-def _puts(
-    trace: Trace, metadata: npt.NDArray[np.integer], parent: npt.NDArray[np.int32], is_users: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def _puts(trace: Trace, of: _Line) -> npt.NDArray[np.bool_]:
     """Whether each event is inside of a call that hands something over."""
-    used = np.unique(metadata)
     hands = np.zeros(len(trace.metadata), np.bool_)
-    for row in used.tolist():
+    for row in np.unique(of.metadata).tolist():
         frame = frame_of(trace.strings.get(int(trace.metadata["name"][row])))
         hands[row] = frame is not None and frame.function in _HANDS_OVER
-    found: npt.NDArray[np.bool_] = nearest(parent, hands[metadata] & ~is_users) >= 0
+    found: npt.NDArray[np.bool_] = nearest(of.parent, hands[of.metadata] & ~of.is_users) >= 0
     return found

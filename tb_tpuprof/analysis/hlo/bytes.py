@@ -92,19 +92,16 @@ def special_bytes(module: HloModule, sizes: Sizes, result: Floats) -> None:
         result[row] = 3 * size_of(out, operands[n + 1 :]).sum() + size_of(out, operands[n : n + 1]).sum()
 
 
-def fusion_bytes(module: HloModule, sizes: Sizes, order: list[int], fusions: npt.NDArray[np.intp], result: Floats) -> Floats:
-    """Set the bytes of fusions in `result`; returns the bytes written by each instruction."""
-    written: Floats = sizes.leaves.copy()
+def set_fusion_bytes(module: HloModule, sizes: Sizes, order: list[int], fusions: npt.NDArray[np.intp], result: Floats) -> None:
+    """Set the bytes that fusions read and write in `result`."""
     if not len(fusions):
-        return written
+        return
     rows: Rows = fusions[module.calls.counts[fusions] > 0].astype(np.int64)
     rows = rows[module.calls.values[module.calls.offsets[rows]] >= 0]
     body = module.calls.values[module.calls.offsets[rows]]
     root = module.computations["root"][body].astype(np.int64)
-    written[rows] = _written(module, sizes, rows, root)
     read = _ParameterReads(module, sizes, order, rows, body)
-    result[rows] = written[rows] + read.of_fusions()
-    return written
+    result[rows] = _written(module, sizes, rows, root) + read.of_fusions()
 
 
 def _written(module: HloModule, sizes: Sizes, rows: Rows, root: Rows) -> Floats:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, fusion_bytes, special_bytes
+from tb_tpuprof.analysis.hlo.bytes import ALWAYS_FREE, Sizes, set_fusion_bytes, special_bytes
 from tb_tpuprof.analysis.hlo.custom_calls import custom_call_cost
 from tb_tpuprof.analysis.hlo.flops import array, cholesky_flops, convolution_flops, dot_flops, fft_flops, sort_flops, triangular_solve_flops
 from tb_tpuprof.trace.hlo import HloModule
@@ -53,7 +53,6 @@ class HloCosts:
     flops: Floats
     transcendentals: Floats
     bytes_accessed: Floats
-    output_bytes: Floats
     is_known: npt.NDArray[np.bool_]
     trips: dict[int, int]
     total_flops: float
@@ -123,12 +122,11 @@ class _Costs:
         self._own_work()
         order, self.cyclic = computation_order(self.module)
         fusions = np.flatnonzero(self.module.has_opcode(("fusion",)))
-        fused_output = fusion_bytes(self.module, self.sizes, order, fusions, self.bytes)
+        set_fusion_bytes(self.module, self.sizes, order, fusions, self.bytes)
         self._along_calls(order)
         entry = self.module.info.entry
         total = self.totals[entry].tolist() if 0 <= entry < len(self.totals) else [0.0, 0.0, 0.0]
-        output = np.where(self.module.has_opcode(ALWAYS_FREE), 0.0, fused_output)
-        columns = (self.flops, self.transcendentals, self.bytes, output, self.is_known)
+        columns = (self.flops, self.transcendentals, self.bytes, self.is_known)
         for column in columns:
             column.flags.writeable = False
         return HloCosts(*columns, self.trips, *total)

@@ -85,7 +85,7 @@ class Build(build):
     def run(self) -> None:
         """Drop old copies (a bundle's files change their names with their content), keep what was compiled, then build."""
         for path in Path(self.build_lib, "tb_tpuprof").rglob("*"):
-            if path.is_file() and path.suffix not in (".so", ".pyd"):
+            if path.is_file() and (path.suffix not in (".so", ".pyd") or path.parent.name != "compiled"):
                 path.unlink()
         super().run()
 

@@ -69,7 +69,7 @@ def test_another_graph_is_chosen_in_the_link(page: Page, server: Server) -> None
 
 def test_a_run_without_a_graph_says_what_to_do(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=run_of("jax_predict"), tool=TOOL.name))
-    expect(frame_of(page).locator("main")).to_contain_text("o TensorFlow graph lies in the run's folder")
+    expect(frame_of(page).locator("main")).to_contain_text("he run's folder contains no TensorFlow graph")
     expect(frame_of(page).locator("main")).to_contain_text("tf.summary.graph")
 
 

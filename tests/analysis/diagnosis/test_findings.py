@@ -295,6 +295,14 @@ def test_what_a_stage_of_tf_data_may_cost_beside_the_computing_is_in_the_gain() 
     check(one, BATCHES, 40, (34, 50 + 100 / 3))
 
 
+def test_what_tiny_programs_compute_is_said_where_it_counts_as_dispatch() -> None:
+    part_of = part(Cause.DISPATCH, 30, 60, 120, caller=UPDATE)
+    given = evidence(part_of, calls=calls(PROGRAM, grow=[500, 500, 500]))
+    assert "on top of the operation" in first_reason(Cause.DISPATCH, given)
+    (one,) = found(Cause.DISPATCH, replace(given, tiny_ps=20 * PS))
+    assert "the 20.0 µs (10.0 %) that their programs compute" in one.reason
+
+
 def first_reason(cause: Cause, given: HostEvidence) -> str:
     """Why the first finding costs time."""
     return found(cause, given)[0].reason

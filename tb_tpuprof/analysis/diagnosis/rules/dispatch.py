@@ -74,8 +74,8 @@ def _reason(evidence: HostEvidence, time: float, n: float) -> str:
     if evidence.tiny_ps < _COUNTS * time:
         return f"Each call costs the host {each} on top of the operation itself."
     return (
-        f"Each call takes {each}. What they compute takes {time_and_share(evidence, evidence.tiny_ps)} of each step, which the breakdown "
-        "counts as host compute, but the programs are so small that a single one would need almost none of it."
+        f"Each call takes {each}. The breakdown counts the calls, and the {time_and_share(evidence, evidence.tiny_ps)} that their programs "
+        "compute, as host compute; as a single program they would need little of it."
     )
 
 

@@ -80,10 +80,12 @@ def host_evidence(trace: Trace) -> HostEvidence:
     metrics = ops.device if len(ops.device) else ops.host
     top = int(metrics.self_ps.argmax()) if metrics.busy_ps else -1
     return HostEvidence(
-        trace.info.host, planes(trace).hardware or "CPU", software(trace), steps.source, steps.how, steps.name, steps.start_ps,
-        steps.duration_ps, kept, periods, calls, syncs, between, beside, warming(trace),
-        (metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None, step_pieces(trace)[1] is not None,
-        turns, device_evidence(trace), pools(trace), _stage(trace, kept), copying, ahead, python_stages_beside(trace), tiny_ps,
+        host=trace.info.host, kind=planes(trace).hardware or "CPU", software=software(trace), source=steps.source, how=steps.how,
+        names=steps.name, start_ps=steps.start_ps, duration_ps=steps.duration_ps, parts=kept, periods=periods, calls=calls, syncs=syncs,
+        gaps=between, beside=beside, warming=warming(trace),
+        top_op=(metrics.name[top], float(metrics.self_ps[top] / metrics.busy_ps)) if top >= 0 else None,
+        is_detailed=step_pieces(trace)[1] is not None, turns_ps=turns, device=device_evidence(trace), pools=busy,
+        stage=_stage(trace, kept), copies=copying, ahead=ahead, stages=python_stages_beside(trace), tiny_ps=tiny_ps,
     )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Pools
 from tb_tpuprof.analysis.diagnosis.runtime_beside import copies_beside, python_stages_beside
 from tests.analysis.diagnosis.drawn import trace_of
 
@@ -35,3 +37,13 @@ def test_without_steps_or_copies_nothing_is_beside() -> None:
     assert copies_beside(trace_of("main    [d   ]", LEGEND)) == 0
     assert copies_beside(trace_of(STEPS, LEGEND)) == 0
     assert python_stages_beside(trace_of(STEPS, LEGEND)) == 0
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_processors_are_short_only_where_the_host_itself_computes(has_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU computes as fast whatever the host's threads do: what the host's pool lacks is no gain there."""
+    short = Pools(2, 2.0)
+    monkeypatch.setattr("tb_tpuprof.analysis.diagnosis.evidence.pools", lambda _trace: short)
+    gpu = "/device:GPU:0:\nStream #1(Compute)   [k      ]            [k      ]             [k ]\n" if has_gpu else ""
+    trace = trace_of(f"/host:CPU:\n{STEPS.lstrip()}{gpu}", {**LEGEND, "k": "gemm"})
+    assert host_evidence(trace).pools == (NO_POOLS if has_gpu else short)

@@ -99,7 +99,7 @@ def test_expired_token(api: TpuApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "remedy"), [("CREATING", "Wait"), ("STOPPED", "Start it"), ("PREEMPTED", "anew"), ("NEW_STATE", "describe")]
+    ("state", "remedy"), [("CREATING", "Wait"), ("STOPPED", "Start it"), ("PREEMPTED", "Recreate it"), ("NEW_STATE", "describe")]
 )
 def test_not_ready_names_the_state(api: TpuApi, state: str, remedy: str) -> None:
     api.nodes["v2"]["my-tpu"] = node("my-tpu", state=state)

@@ -54,6 +54,7 @@ def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, A
         "run": payload.run,
         "hosts": list(payload.hosts),
         "verdict": _verdict(payload.verdict),
+        "is_diagnosed": payload.is_diagnosed,
         "scalars": {
             name: {"value": number(scalar.value), "unit": scalar.unit, "title": scalar.title, "note": scalar.note}
             for name, scalar in payload.scalars.items()

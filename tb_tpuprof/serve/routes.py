@@ -22,10 +22,10 @@ from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Payload
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.verdicts import SUBJECTS, is_told
+from tb_tpuprof.tools.verdicts import is_diagnosed
 
 STATIC = Path(__file__).parent / "static"
-_OWN_ARGUMENTS = ("run", "hosts", "format", "table", "v")
+_OWN_ARGUMENTS = ("run", "hosts", "format", "table", "v", "diagnosis")
 _ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 _YEAR_SECONDS = 31_536_000
 
@@ -81,8 +81,9 @@ class Routes:
         hosts = [host for host in request.args.get("hosts", "").split(",") if host]
         params = {name: value for name, value in request.args.items() if name not in _OWN_ARGUMENTS}
         query = request.query_string.decode("latin-1")
-        knows_limits = tool.name in SUBJECTS and is_told(session, hosts or session.hosts)  # else its verdict speaks of them from then on
-        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint(), str(knows_limits))
+        waits = _waits(request)
+        knows = waits or is_diagnosed(tool.name, session, hosts or session.hosts)  # else its verdict says more as soon as somebody waited
+        tag = fingerprint(__version__, tool.name, query, session.run, session.fingerprint(), str(knows))
         files = {kind.format: kind.content_type for kind in tool.files}
         forms = ("json", "columns", "csv", *(("trace",) if tool.name == "trace_viewer" else ()), *files)
         if form not in forms:
@@ -94,13 +95,21 @@ class Routes:
         if form in files:
             name, parts = tool.file(session, hosts, params, form)
             return Body(b"".join(parts), files[form], tag, name)
-        return _encoded(tool.run(session, hosts, params), form, request.args.get("table", ""), tag)
+        return _encoded(tool.run(session, hosts, params, waits), form, request.args.get("table", ""), tag)
 
     def _session(self, request: Request) -> Session:
         name = request.args.get("run", "")
         if not name:
             raise BadParameter("run", name, "the name of a run, as /runs lists them")
         return self.sessions.open(self.logdirs.run(name))
+
+
+def _waits(request: Request) -> bool:
+    """Whether the answer may take as long as finding out what limits the job: `diagnosis=wait`."""
+    chosen: str = request.args.get("diagnosis", "known")
+    if chosen not in ("known", "wait"):
+        raise BadParameter("diagnosis", chosen, "known or wait")
+    return chosen == "wait"
 
 
 def static(name: str) -> Callable[[Request], Body]:

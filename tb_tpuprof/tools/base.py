@@ -121,6 +121,8 @@ class Payload:
     scalars: Mapping[str, Scalar] = field(default_factory=dict)
     verdict: Verdict | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    is_diagnosed: bool = True
+    """False: the verdict would also say what limits the job, but that is not known yet, and finding out takes a while."""
 
 
 @dataclass(frozen=True)

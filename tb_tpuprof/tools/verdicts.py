@@ -24,7 +24,7 @@ from tb_tpuprof.analysis.steps.classes import N_CLASSES
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.record import Steps
-from tb_tpuprof.errors import ProfilerError
+from tb_tpuprof.errors import HostsUnreadable, ProfilerError
 from tb_tpuprof.session import MANY_HOSTS, Session
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.clocks import clocks_of
@@ -32,7 +32,8 @@ from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.why import chosen_hosts
 from tb_tpuprof.units import format_fraction, format_time
 
-# The evidence takes as long again as a page of operations: a page asks for it where that is milliseconds, else uses what is there.
+# Reading the evidence takes as long as a page of operations: a page waits for it where that is milliseconds. Else its first answer
+# goes without, marked as such, and the browser requests the whole one next (`await_limits`).
 QUICK_BYTES = 4 * 2**20
 _COMPRESSED = 8  # bytes that one of a compressed file becomes
 _OPERATIONS = (Cause.COMPUTE, Cause.DISPATCH)
@@ -93,12 +94,28 @@ class JobLimits:
         return next((one.share for one in self.found.causes if one.cause == cause), 0.0)
 
 
-def is_told(session: Session, hosts: Sequence[str]) -> bool:
-    """Whether `limits_of` may have an answer: the evidence is there already, or is there in milliseconds."""
+def is_diagnosed(tool: str, session: Session, hosts: Sequence[str]) -> bool:
+    """Whether the page's verdict considers what limits the job: not where the evidence is yet to be read, unless it is of no use here."""
+    if tool not in SUBJECTS:
+        return True
+    failures = session.known_failures(hosts)
+    readable = [host for host in hosts if host not in failures]
     try:
-        return _is_quick(session, hosts) or _known(session, hosts) is not None
+        return _is_quick(session, readable) or _known(session, readable) is not None
     except ProfilerError:
-        return False
+        return True  # the page reports it; waiting helps nobody
+
+
+def await_limits(tool: str, session: Session, hosts: Sequence[str]) -> None:
+    """Read the evidence that the page's verdict considers, so that it is the same whatever was opened before."""
+    left = () if is_diagnosed(tool, session, hosts) else tuple(hosts)
+    while left:
+        try:
+            session.map(host_evidence, chosen_hosts(left, session.map(summary, left)) if len(left) > MANY_HOSTS else left)
+        except HostsUnreadable as error:  # the page reports them
+            left = tuple(host for host in left if host not in error.failures)
+        else:
+            return
 
 
 def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:

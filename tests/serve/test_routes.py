@@ -188,6 +188,15 @@ def test_a_page_that_can_say_more_after_the_overview_is_sent_again(ask: Asking, 
     assert sent == [200, 304]
 
 
+def test_a_request_can_wait_for_what_limits_the_job(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
+    first, whole, again = (ask("/data/framework_op_stats", run=RUN, **wait) for wait in ({}, {"diagnosis": "wait"}, {}))
+    assert [json.loads(one.data)["is_diagnosed"] for one in (first, whole, again)] == [False, True, True]
+    assert first.headers["ETag"] != again.headers["ETag"]
+    assert json.loads(whole.data)["verdict"] == json.loads(again.data)["verdict"]
+    assert ask("/data/framework_op_stats", run=RUN, diagnosis="now").status_code == 400
+
+
 def test_answers_are_packed_for_who_takes_it_and_carry_safe_headers(ask: Asking) -> None:
     plain = ask("/data/framework_op_stats", run=RUN)
     packed = ask("/data/framework_op_stats", {"Accept-Encoding": "gzip"}, run=RUN)

@@ -15,7 +15,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool, verdicts
 from tb_tpuprof.tools.base import NextStep, Verdict
 from tb_tpuprof.tools.input_verdict import by_causes, input_share
-from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, is_told, limit_sentence, limits_of, told
+from tb_tpuprof.tools.verdicts import SUBJECTS, JobLimits, is_diagnosed, limit_sentence, limits_of, told
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import NOBODY, function, trace_of
 from tests.golden_files import demo_runs
@@ -115,15 +115,41 @@ def test_hosts_that_were_captured_at_other_times_have_no_limit_in_common(tmp_pat
         assert limits_of(session, ["h0"]) is not None
 
 
-def test_pages_of_large_runs_use_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_answer_of_a_large_run_does_not_wait_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
-    session = Session(str(demo_runs()["jax_train"]), cache=False)
-    assert not is_told(session, session.hosts)
-    assert "limits" not in said("framework_op_stats", session).text
-    overview = said("overview_page", session)
-    assert is_told(session, session.hosts)
-    assert "What limits this job is waiting for data in `make_batch`" in said("framework_op_stats", session).text
-    assert said("input_pipeline_analyzer", session).text == overview.text
+    session, tool = Session(str(demo_runs()["jax_train"]), cache=False), get_tool("framework_op_stats")
+    first = tool.run(session, None, {}, waits=False)
+    assert not first.is_diagnosed
+    assert first.verdict is not None
+    assert "limits" not in first.verdict.text
+    whole = tool.run(session, None, {})
+    assert whole.is_diagnosed
+    assert whole.verdict is not None
+    assert "What limits this job is waiting for data in `make_batch`" in whole.verdict.text
+    assert tool.run(session, None, {}, waits=False).verdict == whole.verdict
+    assert get_tool("trace_viewer").run(Session(session.info.path, cache=False), None, {}, waits=False).is_diagnosed
+
+
+def test_a_verdict_does_not_depend_on_what_was_opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
+    path = str(demo_runs()["jax_train"])
+    after_overview = Session(path, cache=False)
+    overview = said("overview_page", after_overview)
+    for tool in ("framework_op_stats", "input_pipeline_analyzer", "memory_profile"):
+        if get_tool(tool).availability(after_overview):
+            assert said(tool, Session(path, cache=False)) == said(tool, after_overview)
+    assert said("input_pipeline_analyzer", after_overview).text == overview.text
+
+
+def test_a_damaged_host_keeps_no_page_from_waiting_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdicts, "QUICK_BYTES", 0)
+    whole = next(demo_runs()["jax_train"].glob("*.xplane.pb")).read_bytes()
+    session = Session(str(write_run(tmp_path, {"a": whole, "b": b"\x0a\xff"})), cache=False)
+    page = get_tool("framework_op_stats").run(session, None, {})
+    assert page.hosts == ("a",)
+    assert page.is_diagnosed
+    assert page.verdict is not None
+    assert "What limits this job is waiting for data" in page.verdict.text
 
 
 def test_what_an_earlier_process_kept_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +166,8 @@ def test_what_an_earlier_process_kept_is_there(tmp_path: Path, monkeypatch: pyte
     assert limits_of(later, later.hosts) is found
 
 
-def test_a_host_that_is_not_there_is_known_of_nothing() -> None:
-    assert not is_told(Session(str(demo_runs()["jax_train"]), cache=False), ["nobody"])
+def test_nobody_waits_for_a_host_that_is_not_there() -> None:
+    assert is_diagnosed("kernel_stats", Session(str(demo_runs()["jax_train"]), cache=False), ["nobody"])
 
 
 @pytest.mark.parametrize(

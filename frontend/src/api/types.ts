@@ -135,6 +135,8 @@ export interface Payload {
   run: string;
   hosts: string[];
   verdict: Verdict | null;
+  /** False: the verdict may say more when asked again with `diagnosis=wait`. */
+  is_diagnosed: boolean;
   scalars: Record<string, Scalar>;
   tables: Record<string, Table>;
   diagnostics: Diagnostic[];

@@ -65,6 +65,21 @@ export function usePayloadEarly(query: DataQuery, early: ToolParams | null, form
   return url && whole.isLoading && soon.data ? { ...whole, data: soon.data } : whole;
 }
 
+/** `loaded`, and as soon as the server knows what limits the job, the payload whose verdict considers it. */
+export function useDiagnosed(query: DataQuery, loaded: Loaded<Payload>, format: 'json' | 'columns'): Loaded<Payload> {
+  const isPending = loaded.data?.is_diagnosed === false && !loaded.isLoading;
+  const whole = { ...query, params: { ...query.params, diagnosis: 'wait' } };
+  const url = isPending ? payloadUrl(whole, format) : '';
+  // Where that fails the page stays as it is: its numbers are right without.
+  const later = useLoaded(url, url, (abort) => fetchPayload(whole, format, abort), url ? cached<Payload>(url) : undefined);
+  const { data } = later;
+  useEffect(() => {
+    if (data) shown.value = { query, payload: data };
+  }, [data]);
+  if (!isPending) return loaded;
+  return { ...loaded, data: data ?? loaded.data, isLoading: later.isLoading };
+}
+
 /** The payload of a tool; it is also what the export menu exports. `waits`: it is not asked for yet. */
 export function usePayload(query: DataQuery, format: 'json' | 'columns' = 'json', waits = false): Loaded<Payload> {
   const url = payloadUrl(query, format);

@@ -3,19 +3,19 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { Payload, Verdict as VerdictData } from '../api/types';
 import { categoryToken, isCategory } from '../base/color';
 import { canOpen } from '../state/catalog';
-import { usePayloadEarly } from '../state/payload';
+import { useDiagnosed, usePayloadEarly } from '../state/payload';
 import { openTool } from '../state/selection';
 import { DiagnosticsBanner, Failed } from '../widgets/states';
 import { Verdict } from '../widgets/summary';
 import { Reading } from './reading';
 import { serverParams, type ToolProps } from './tool';
 
-export function VerdictOf({ verdict }: { verdict: VerdictData | null }): VNode | null {
+export function VerdictOf({ verdict, isPending = false }: { verdict: VerdictData | null; isPending?: boolean }): VNode | null {
   if (!verdict) return null;
   const next = verdict.next.map(({ text, tool, params }) => (canOpen(tool) ? { text, open: () => openTool(tool, params) } : { text }));
   // What is well has the colour of that, not of the time that it does not take.
   const token = verdict.level !== 'good' && isCategory(verdict.category) ? { token: categoryToken(verdict.category) } : {};
-  return <Verdict level={verdict.level} text={verdict.text} details={verdict.details} next={next} {...token} />;
+  return <Verdict level={verdict.level} text={verdict.text} details={verdict.details} next={next} isPending={isPending} {...token} />;
 }
 
 export interface PayloadPageProps extends ToolProps {
@@ -32,7 +32,8 @@ export interface PayloadPageProps extends ToolProps {
 
 export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnostics = false, early = null, format = 'json', content, beside }: PayloadPageProps): VNode {
   const asked = serverParams(info, params);
-  const { data, error, isLoading, retry } = usePayloadEarly({ tool: info.name, run, hosts, params: asked }, early, format);
+  const query = { tool: info.name, run, hosts, params: asked };
+  const { data, error, isLoading, retry } = useDiagnosed(query, usePayloadEarly(query, early, format), format);
   if (error) {
     const reset = (): void => setParams(Object.fromEntries(Object.keys(asked).map((name) => [name, undefined])), 'push');
     return (
@@ -40,17 +41,18 @@ export function PayloadPage({ run, hosts, params, setParams, info, listsDiagnost
     );
   }
   if (!data) return <Reading run={run} what={`Reading the trace for ${info.title}`} />;
+  const isPending = isLoading && !data.is_diagnosed;
   const urgent = data.diagnostics.filter((item) => !listsDiagnostics || item.severity === 'error');
   return (
     <div class="tool-page" aria-busy={isLoading}>
       <DiagnosticsBanner items={urgent} />
       {beside ? (
         <div class="verdict-row">
-          <VerdictOf verdict={data.verdict} />
+          <VerdictOf verdict={data.verdict} isPending={isPending} />
           {beside(data)}
         </div>
       ) : (
-        <VerdictOf verdict={data.verdict} />
+        <VerdictOf verdict={data.verdict} isPending={isPending} />
       )}
       {content(data)}
     </div>

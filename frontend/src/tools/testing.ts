@@ -18,5 +18,5 @@ export function tableOf(columns: Record<string, (number | string | boolean | nul
 }
 
 export function payloadOf(parts: Partial<Payload> = {}): Payload {
-  return { tool: 't', run: 'r', hosts: ['h'], verdict: null, scalars: {}, tables: {}, diagnostics: [], ...parts };
+  return { tool: 't', run: 'r', hosts: ['h'], verdict: null, is_diagnosed: true, scalars: {}, tables: {}, diagnostics: [], ...parts };
 }

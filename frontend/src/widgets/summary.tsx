@@ -15,6 +15,8 @@ export interface VerdictProps {
   /** The token of the category it speaks of; else the level's colour. */
   token?: string;
   next: readonly { text: string; open?: () => void }[];
+  /** Whether what limits the job is still being found out. */
+  isPending?: boolean;
 }
 
 function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
@@ -36,7 +38,7 @@ function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
   );
 }
 
-export function Verdict({ level, text, details, token, next }: VerdictProps): VNode {
+export function Verdict({ level, text, details, token, next, isPending = false }: VerdictProps): VNode {
   return (
     <section class="verdict" aria-label="Verdict" data-level={level} style={{ '--verdict': `var(${token ?? LEVEL_TOKENS[level]})` }}>
       <p>
@@ -48,6 +50,7 @@ export function Verdict({ level, text, details, token, next }: VerdictProps): VN
         </p>
       ))}
       {next.length > 0 && <NextLine next={next} />}
+      {isPending && <p class="next">Checking what limits the job…</p>}
     </section>
   );
 }

@@ -29,7 +29,7 @@ const scalars = (values: Record<string, number>): Payload['scalars'] =>
  *   track 2 depth 0          |xxx|        (xxx: 3 merged)
  */
 const PAYLOAD: Payload = {
-  tool: 'trace_viewer', run: 'r', hosts: ['h'], verdict: null, diagnostics: [],
+  tool: 'trace_viewer', run: 'r', hosts: ['h'], verdict: null, is_diagnosed: true, diagnostics: [],
   scalars: scalars({ trace_duration_ps: 1000, start_ps: 0, end_ps: 1000, n_events: 7 }),
   tables: {
     tracks: table([number('track', [5, 2]), text('section', ['TPU:0', 'Host threads'], [0, 1]), text('name', ['XLA Ops', 'python'], [0, 1]), text('kind', ['device'], [0, -1]), number('n_events', [4, 3]), number('n_depths', [2, 1])], 2),
